@@ -1,0 +1,1 @@
+"""Which operators make one layer?"""

@@ -1,0 +1,41 @@
+"""A task that might become a row: source text and where it came from."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Origin = Literal["rules", "foreign"]
+
+
+def content_id(code: str) -> str:
+    """Return the sha256 hex digest of the exact UTF-8 text; lone surrogates count as their escapes."""
+    return hashlib.sha256(code.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """One task to be judged. A pure function of (seed, index, catalogue, device profile) when composed."""
+
+    index: int
+    """Place in the run or in the audited set, from 0; decides which of two equal tasks stays."""
+    name: str
+    """File stem, row number or id, as the user knows it."""
+    code: str
+    requested_ops: tuple[str, ...] = ()
+    """Operators that the composer was asked for, canonical names; empty if unknown."""
+    data_source: str | None = None
+    """`torch#K` or `transformers` as claimed by a set that is audited; None: derived from what ran."""
+    composer: str | None = None
+    """`rules`, the model's name, or None for an audited row."""
+    origin: Origin = "foreign"
+    """`rules`: written by our own renderer. `foreign`: by an LLM or by somebody else."""
+    seed: int | None = None
+    request_hash: str | None = None
+    source_license: str | None = None
+    source_path: str | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """sha256 of the exact code."""
+        return content_id(self.code)

@@ -1,0 +1,1 @@
+"""What exactly is the dataset?"""

@@ -1,0 +1,1 @@
+"""Is this layer a good task?"""

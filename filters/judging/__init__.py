@@ -1,0 +1,1 @@
+"""Small pure functions from facts to one reason."""

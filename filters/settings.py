@@ -1,0 +1,24 @@
+"""How candidates are run: device, parallelism and limits. None of it changes what a good task is."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class FilterSettings(BaseModel):
+    """Section `[filters]` of the settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where candidates run.")
+    workers: int = Field(0, ge=0, description="Candidates run at once; 0 means one per core, at most 16.")
+    memory_gib: float | None = Field(
+        None, gt=0,
+        description="Main memory that one candidate may add, in GiB; unset: 2 on a CPU, 12 with a GPU.",
+    )
+    build_seconds: float = Field(60, gt=0, description="Limit of each stage up to and including labels.")
+    timing_seconds: float = Field(60, gt=0, description="Limit of the timing.")
+    compile_seconds: float = Field(300, gt=0, description="Limit of torch.compile and its comparison.")
+    compile_backend: Literal["inductor", "aot_eager"] = Field(
+        "inductor", description="Backend of torch.compile; `aot_eager` only for quick tests of the pipeline."
+    )

@@ -1,0 +1,1 @@
+"""In which order, with which settings, where?"""

@@ -1,0 +1,1 @@
+"""Which operators exist, and how are they called?"""
