@@ -24,11 +24,13 @@ class Measurement:
     """What stopped the worker: `timeout`, `crashed`, `out_of_memory`, `too_much_memory`, `init_failed`,
     `inputs_failed`, `forward_failed`, `compile_failed`, or `worker_lost` (ours, not the candidate's)."""
     fault_stage: str | None = None
+    """The stage during which it stopped."""
     fault_detail: str | None = None
     """One line: exception text, signal name, limit."""
     stages_done: tuple[str, ...] = ()
     """Stages whose facts are complete, in order."""
     wall_seconds: float | None = None
+    """Time from the start of the worker to its end."""
 
     # build
     contract_fault: str | None = None
@@ -38,10 +40,15 @@ class Measurement:
     input_shapes: Shapes | None = None
     """Shapes of the tensors among the inputs, in order; Python scalars are left out."""
     input_dtypes: tuple[str, ...] | None = None
+    """Dtypes of the same tensors, such as `float32`."""
     input_bytes: int | None = None
+    """Sum over the input tensors."""
     n_params: int | None = None
+    """Elements of all parameters together."""
     output_shapes: Shapes | None = None
+    """Shapes of the tensors of the output tree, in order."""
     output_dtypes: tuple[str, ...] | None = None
+    """Dtypes of the same tensors."""
     peak_memory_mb: float | None = None
     """Largest memory in use over one forward, parameters and inputs included."""
 
@@ -55,11 +62,13 @@ class Measurement:
     rng_consumed: tuple[str, ...] | None = None
     """Generators that forward advanced: `cpu`, `cuda`, `python`, `numpy`."""
     seed_changes_output: bool | None = None
+    """Another seed before forward changes the output's bits."""
     repeats_equal: bool | None = None
     """Five forwards on one input agree bit for bit."""
     state_changed: bool | None = None
     """A forward in eval mode changed the module's tensors or attributes."""
     train_eval_same: bool | None = None
+    """Train mode gives the bits of eval mode."""
     repeated_scatter_targets: str | None = None
     """The assignment scatter that was called with repeated indices, or None."""
     output_digest: str | None = None
@@ -71,13 +80,16 @@ class Measurement:
     unsupported_output: str | None = None
     """What in the output tree is not a plain tensor or None, empty string if all is."""
     non_finite_values: int | None = None
+    """NaN and infinite values among the output's elements."""
     output_elements: int | None = None
+    """Elements of all output tensors together."""
 
     # degenerate
     passing_answers: tuple[str, ...] | None = None
     """Trivial answers that pass `allclose(atol = rtol = 1e-2)` on every draw: `zeros`, `constant`,
     `input`, `other_draw`."""
     varies_along_batch: bool | None = None
+    """The output differs along its dimension 0; only where that is an input's dimension 0."""
     ignored_inputs: tuple[int, ...] | None = None
     inert_parameters: tuple[str, ...] | None = None
     """Parameters without effect on the output."""
@@ -92,9 +104,11 @@ class Measurement:
     aten_ops: tuple[str, ...] | None = None
     """Distinct aten operators, sorted."""
     aten_nodes: int | None = None
+    """Aten calls of one forward."""
     ineffective_ops: tuple[str, ...] | None = None
     """Operators of `ops` that could be left out without changing the output."""
     flops: int | None = None
+    """Floating-point operations of the matrix products and convolutions of one forward."""
     bytes: int | None = None
     """Bytes read and written by the aten calls of one forward."""
 
@@ -102,18 +116,25 @@ class Measurement:
     eager_ms: float | None = None
     """Median."""
     eager_ms_iqr: float | None = None
+    """Interquartile range."""
     eager_samples: int | None = None
+    """Number of timed calls."""
     tensor_time_share: float | None = None
     """Share of the wall time of a forward that is spent in tensor work, 0 to 1."""
 
     # compile
     graphs: int | None = None
+    """Graphs that torch.compile captured."""
     graph_breaks: int | None = None
+    """Places where torch.compile went back to Python."""
     compile_seconds: float | None = None
+    """Time of the first compiled call."""
     compile_ms: float | None = None
     """Median run time of the compiled model."""
     compile_ms_iqr: float | None = None
+    """Interquartile range."""
     compile_samples: int | None = None
+    """Number of timed calls of the compiled model."""
 
     # compare
     structure_fault: str | None = None
@@ -126,6 +147,7 @@ class Measurement:
     allowed_error: float | None = None
     """What the compiled error may be at most for the worst leaf."""
     compiled_allclose: bool | None = None
+    """Eager and compiled agree by plain allclose at the tolerance of the dtype."""
 
     def to_json(self) -> str:
         """Return the facts that are known, as a JSON object."""
