@@ -1,0 +1,130 @@
+"""Parquet tables with an explicit schema, written whole or not at all."""
+
+import errno
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.errors import InputError, StorageError
+from data.schema import Column, arrow_schema
+
+_INT64 = 2**63
+_ADVICE = {
+    errno.ENOSPC: "the disk is full; free some space and run the same command again",
+    errno.EDQUOT: "the disk quota is used up; free some space and run the same command again",
+    errno.EFBIG: "the file is larger than the limit of this process; raise it and run the same command again",
+    errno.EROFS: "the disk is read-only; choose another place",
+    errno.EACCES: "no right to write there; choose another place",
+    errno.EPERM: "no right to write there; choose another place",
+    errno.ENOTDIR: "a part of this path is a file; choose another place",
+    errno.EEXIST: "a part of this path is a file; choose another place",
+    errno.EISDIR: "this is a folder; give a file name",
+}
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa.Table:
+    """Build a table whose rows have exactly the given columns.
+
+    Lone surrogates become their escapes, as in `content_id`, and integers beyond 64 bits the nearest
+    that fits: a candidate that took its worker over may report anything.
+    """
+    names = {column.name for column in columns}
+    for row in rows:
+        if row.keys() != names:
+            raise ValueError(f"columns differ from the schema: {sorted(row.keys() ^ names)}")
+    return pa.Table.from_pylist([_storable(row) for row in rows], schema=arrow_schema(columns))
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, Mapping):
+        return {name: _storable(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(inner) for inner in value]
+    if type(value) is int:
+        return max(-_INT64, min(value, _INT64 - 1))
+    return value
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write one Parquet file; chunks are cut by content, so that the Hub stores only what changed.
+
+    Raises StorageError.
+    """
+    with replacing(path) as temporary:
+        pq.write_table(
+            table, temporary, compression="zstd", use_content_defined_chunking=True, write_page_index=True
+        )
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read one Parquet file. Raises InputError where it is missing, damaged or of another format."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the path") from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"{path}: not a readable Parquet file ({_one_line(error)}); check or rewrite it"
+        ) from error
+
+
+def read_rows(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
+    """Read the given columns of one Parquet file as rows.
+
+    Raises InputError where a column is missing or of a type that does not fit.
+    """
+    table = read_table(path)
+    missing = [column.name for column in columns if column.name not in table.column_names]
+    if missing:
+        raise InputError(f"{path}: lacks the columns {', '.join(missing)}; write it again with this version")
+    try:
+        return table.select([column.name for column in columns]).cast(arrow_schema(columns)).to_pylist()
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: has other types than ours ({_one_line(error)}); write it again") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; what is written there takes its place at the end.
+
+    Killed or failing before, the old file stays. Raises StorageError.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        sync(temporary)
+        temporary.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        raise storage_error(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or the entries of a folder are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def storage_error(path: Path, error: OSError) -> StorageError:
+    """Put a failed write into one line that says what to do."""
+    advice = _ADVICE.get(error.errno or 0, f"{error.strerror or _one_line(error)}; choose another place")
+    return StorageError(f"{path}: cannot be written: {advice}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
