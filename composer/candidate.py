@@ -22,6 +22,7 @@ class Candidate:
     name: str
     """File stem, row number or id, as the user knows it."""
     code: str
+    """Python module with `Model`, `get_inputs()` and `get_init_inputs()`."""
     requested_ops: tuple[str, ...] = ()
     """Operators that the composer was asked for, canonical names; empty if unknown."""
     data_source: str | None = None
@@ -31,9 +32,13 @@ class Candidate:
     origin: Origin = "foreign"
     """`rules`: written by our own renderer. `foreign`: by an LLM or by somebody else."""
     seed: int | None = None
+    """Seed of the run that composed it."""
     request_hash: str | None = None
+    """sha256 of the request that an LLM answered with it."""
     source_license: str | None = None
+    """Licence of the text, where it is known."""
     source_path: str | None = None
+    """Where the text was taken from, such as a file of a library."""
 
     @cached_property
     def id(self) -> str:

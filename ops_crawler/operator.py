@@ -32,3 +32,4 @@ class Operator:
     source: str = "torch"
     """Name of the source that yielded it."""
     library_version: str = ""
+    """Version of the library that holds it."""
