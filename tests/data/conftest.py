@@ -1,4 +1,4 @@
-"""Places that go wrong: a disk with hardly any room, a folder that is read-only for everybody."""
+"""Places that go wrong, and a Hub client that cannot leave the machine."""
 
 import shutil
 import subprocess
@@ -6,6 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def offline_hub(monkeypatch, tmp_path_factory):
+    """Keep the Hub's libraries off the network and out of the user's cache, whenever they were imported."""
+    import datasets
+    import huggingface_hub
+
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("hub"))
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
 
 def mounted(folder: Path, options: str) -> Iterator[Path]:
