@@ -98,7 +98,7 @@ class Measurement:
 
     # labels
     ops: tuple[str, ...] | None = None
-    """Operators that ran, canonical public names, in order, modules once each."""
+    """Operators that ran: distinct canonical public names in the order of their first call."""
     signature: tuple[str, ...] | None = None
     """Ordered executed signature used by similarity; arithmetic included."""
     aten_ops: tuple[str, ...] | None = None

@@ -13,7 +13,8 @@ class FilterSettings(BaseModel):
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where candidates run.")
     workers: int = Field(0, ge=0, description="Candidates run at once; 0 means one per core, at most 16.")
     memory_gib: float | None = Field(
-        None, gt=0,
+        None,
+        gt=0,
         description="Main memory that one candidate may add, in GiB; unset: 2 on a CPU, 12 with a GPU.",
     )
     build_seconds: float = Field(60, gt=0, description="Limit of each stage up to and including labels.")

@@ -9,6 +9,16 @@ Outcome = Literal["accepted", "surplus", "rejected", "infrastructure"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """What a task says of itself; filters hold the facts against it."""
+
+    requested_ops: tuple[str, ...] = ()
+    """Operators that must have run; empty where nothing was asked for."""
+    whole_layer: bool = False
+    """A layer lifted from a library: its label is its class name, its operators are not counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What one filter objects to, with the evidence that a reader needs to believe it."""
 

@@ -1,0 +1,218 @@
+"""One job in one child: send it, collect its events, enforce the limits from outside."""
+
+import json
+import os
+import secrets
+import select
+import signal
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from filters.exclusive import Exclusive
+from filters.measurement import Measurement, checked_facts
+from filters.reasons import Stage
+from filters.spawner import Child, Spawner
+from filters.worker.forkserver import OUR_FAILURE
+
+_POLL_SECONDS = 0.05
+_START_SECONDS = 30
+_END_SECONDS = 20
+_MESSAGE_BYTES_MAX = 4 << 20
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one candidate may use; wall-clock seconds per stage, stopped time not counted."""
+
+    stage_seconds: float
+    timing_seconds: float
+    compile_seconds: float
+    memory_bytes: int
+    """Resident memory that the worker may add to what it started with."""
+
+    def seconds(self, stage: str | None) -> float:
+        """Return the limit of one stage."""
+        if stage is None:
+            return _START_SECONDS
+        if stage == Stage.RUNTIME:
+            return self.timing_seconds
+        return self.compile_seconds if stage in (Stage.COMPILE, Stage.COMPARE) else self.stage_seconds
+
+
+class Conversation:
+    """Blocks in `hold` until the child has ended; afterwards `measurement()` tells what it reported."""
+
+    def __init__(
+        self,
+        spawner: Spawner,
+        scratch: Path,
+        job: dict[str, Any],
+        limits: Limits,
+        exclusive: Exclusive,
+        stopping: threading.Event,
+    ) -> None:
+        self._spawner = spawner
+        self._scratch = scratch
+        self._limits = limits
+        self._exclusive = exclusive
+        self._stopping = stopping
+        self._nonce = secrets.token_hex(16)
+        self._job = json.dumps(job | {"nonce": self._nonce}) + "\n"
+        self._started = monotonic()
+        self._stage: str | None = None
+        self._stage_started = self._clock()
+        self._pending = b""
+        self._finished = False
+        self._fault: str | None = None
+        self._detail: str | None = None
+        self._done: list[str] = []
+        self._base_bytes: int | None = None
+        self.answers: dict[str, Any] = {}
+        """All facts that arrived."""
+
+    def hold(self) -> None:
+        """Run the child to its end. Its process group does not survive this call."""
+        log = os.open(self._scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            child = self._spawner.spawn(self._scratch, log)
+        finally:
+            os.close(log)
+        self._exclusive.enter(child, self._spawner)
+        try:
+            self._send(child, self._job.encode())
+            while not self._stopping.is_set() and self._listen(child):
+                self._enforce(child)
+        finally:
+            self._end(child)
+            self._exclusive.leave(child)
+            child.channel.close()
+
+    def measurement(self) -> Measurement:
+        """Return the facts, with the fault that ended them if there was one."""
+        return Measurement().with_facts(
+            self.answers
+            | {
+                "fault": self._fault,
+                "fault_detail": self._detail,
+                "stages_done": self._done,
+                "fault_stage": (self._stage or Stage.BUILD.value) if self._fault else None,
+                "wall_seconds": round(monotonic() - self._started, 3),
+            }
+        )
+
+    def fault_text(self) -> str:
+        """Return why the job did not come to its end."""
+        return self._detail or self._fault or "no answer"
+
+    def _clock(self) -> float:
+        """Seconds that count against limits: the time in which a neighbour held the machine does not."""
+        return monotonic() - self._exclusive.stopped_seconds()
+
+    def _send(self, child: Child, line: bytes) -> None:
+        with suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed by the next read
+            child.channel.sendall(line)
+
+    def _listen(self, child: Child) -> bool:
+        """Take what the child has sent; False once it has closed the channel."""
+        readable, _, _ = select.select([child.channel], [], [], _POLL_SECONDS)
+        if not readable:
+            return True
+        try:
+            received = child.channel.recv(1 << 16)
+        except ConnectionResetError:
+            return False
+        self._pending += received
+        *lines, self._pending = self._pending.split(b"\n")
+        for line in lines:
+            self._take(child, line)
+        if len(self._pending) > _MESSAGE_BYTES_MAX:
+            self._break_off(child, "crashed", "flooded its result channel")
+        return bool(received)
+
+    def _take(self, child: Child, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return  # written by the candidate
+        if not isinstance(message, dict) or message.get("nonce") != self._nonce or self._fault is not None:
+            return
+        match message.get("event"):
+            case "stage":
+                self._stage = str(message["stage"])
+                self._stage_started = self._clock()
+            case "facts":
+                self._take_facts(child, message)
+            case "fault":
+                self._fault, self._detail = str(message["fault"]), str(message["detail"])
+            case "timing":
+                self._exclusive.acquire(child)
+                self._stage_started = self._clock()
+                self._send(child, b"go\n")
+            case "timed":
+                self._exclusive.release(child)
+                self._stage_started = self._clock()
+            case "end":
+                self._finished = True
+
+    def _take_facts(self, child: Child, message: dict[str, Any]) -> None:
+        try:
+            self.answers |= message["facts"] if self._stage is None else checked_facts(message["facts"])
+        except ValueError as error:
+            self._break_off(child, "crashed", f"reported nonsense: {error}")
+            return
+        if "done" in message:
+            self._done.append(str(message["done"]))
+
+    def _enforce(self, child: Child) -> None:
+        limit = self._limits.seconds(self._stage)
+        if self._fault is None and self._clock() - self._stage_started > limit:
+            self._break_off(child, "timeout", f"{self._stage or 'start'} took longer than {limit:g} s")
+        resident = _resident_bytes(child.pid)
+        if resident is None:
+            return
+        self._base_bytes = resident if self._base_bytes is None else self._base_bytes
+        if self._fault is None and resident - self._base_bytes > self._limits.memory_bytes:
+            gib = self._limits.memory_bytes / (1 << 30)
+            self._break_off(child, "too_much_memory", f"more than {gib:g} GiB of main memory")
+
+    def _break_off(self, child: Child, fault: str, detail: str) -> None:
+        if self._fault is None:
+            self._fault, self._detail = fault, detail
+        self._spawner.signal(child, signal.SIGKILL)
+
+    def _end(self, child: Child) -> None:
+        """Wait for the exit, killing if need be, and tell a silent death from a finished job."""
+        if not self._finished:
+            self._spawner.signal(child, signal.SIGKILL)
+        if not child.ended.wait(_END_SECONDS):
+            self._spawner.signal(child, signal.SIGKILL)
+            child.ended.wait(_END_SECONDS)
+        if self._finished or self._fault is not None:
+            return
+        unheard = child.exit_code is None and child.exit_signal is None
+        if self._stage is None or unheard or child.exit_code == OUR_FAILURE:
+            self._fault = "worker_lost"
+        else:
+            self._fault = "crashed"
+        self._detail = f"{child.how_it_ended()} during {self._stage or 'start'}{self._last_words()}"
+
+    def _last_words(self) -> str:
+        """Return the last line of the child's output, for the reader of a crash."""
+        with suppress(OSError):
+            tail = (self._scratch / "log").read_bytes()[-4096:].decode(errors="replace")
+            lines = [line.strip() for line in tail.splitlines() if line.strip()]
+            return f": {lines[-1][:200]}" if lines else ""
+        return ""
+
+
+def _resident_bytes(pid: int | None) -> int | None:
+    """Return the resident size of a process, None if it is not there (any more)."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return None

@@ -1,0 +1,200 @@
+"""Runs candidates through workers, several at once, and returns what was seen of each.
+
+One child per candidate, forked from a server that has torch loaded, killed from outside when a limit
+is exceeded. A second server with another hash seed repeats the forward in a fresh process.
+"""
+
+import contextlib
+import math
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from composer.candidate import Candidate
+from filters.conversation import Conversation, Limits
+from filters.environment import Environment
+from filters.errors import Interrupted, SandboxFault
+from filters.exclusive import Exclusive
+from filters.judge import claim_of
+from filters.measurement import Measurement
+from filters.policy import Policy
+from filters.settings import FilterSettings
+from filters.spawner import Spawner
+
+_WORKERS_MAX = 16
+_FIRST_HASH_SEED, _OTHER_HASH_SEED = 0, 1
+_WARMING_TASK = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+        self.norm = nn.LayerNorm(64)
+
+    def forward(self, x):
+        return torch.sigmoid(self.norm(self.linear(x))) * 2
+
+
+def get_inputs():
+    return [torch.randn(128, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+class Engine:
+    """A context manager; `measure` may be called from as many threads as there are workers."""
+
+    def __init__(
+        self, settings: FilterSettings, policy: Policy, timings: Mapping[str, dict[str, Any]] | None = None
+    ) -> None:
+        self._settings = settings
+        self._policy = policy
+        self._timings = timings or {}
+        self._exclusive = Exclusive()
+        self._stopping = threading.Event()
+        self.device = _device(settings.device)
+        cores = len(os.sched_getaffinity(0))
+        self.workers = settings.workers or min(cores, _WORKERS_MAX)
+        self._threads = cores if self.device == "cpu" else max(1, cores // self.workers)
+        self._slots = threading.BoundedSemaphore(self.workers)
+
+    def __enter__(self) -> Self:
+        """Start both servers, ask the machine what it is and warm the compiler's cache."""
+        with contextlib.ExitStack() as stack:
+            try:
+                self._scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opweaver-")))
+            except OSError as error:
+                raise SandboxFault(f"no scratch folder: {error}. Set TMPDIR to a writable place.") from error
+            self._main = Spawner(_FIRST_HASH_SEED, compiles=True)
+            stack.callback(self._main.close)
+            self._twin = Spawner(_OTHER_HASH_SEED, compiles=False)
+            stack.callback(self._twin.close)
+            self._main.wait_ready()
+            self._twin.wait_ready()
+            self._warm_cache = self._scratch / "warm"
+            self.environment = self._ask_environment()
+            if self._settings.compile_backend == "inductor":
+                self._warm_compiler()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._stack.close()
+
+    def stop(self) -> None:
+        """Kill every child at once; `measure` calls under way raise Interrupted."""
+        self._stopping.set()
+        self._main.close()
+        self._twin.close()
+
+    def measure(self, candidate: Candidate) -> Measurement:
+        """Run one candidate. Blocks until a slot is free and the facts are complete.
+
+        Raises Interrupted after `stop`, SandboxFault if the machinery fails.
+        """
+        with self._slots:
+            measurement = self._converse(self._main, self._job(candidate, "measure")).measurement()
+            if measurement.output_digest is None or measurement.fault == "worker_lost":
+                return measurement
+            twin = self._converse(self._twin, self._job(candidate, "digest")).measurement()
+            if twin.fault == "worker_lost":
+                return measurement.with_facts({"fault": "worker_lost", "fault_detail": twin.fault_detail})
+            return measurement.with_facts(
+                {"fresh_process_equal": twin.output_digest == measurement.output_digest}
+            )
+
+    def _converse(self, spawner: Spawner, job: dict[str, Any], keep_cache: bool = False) -> Conversation:
+        """Run one job in one child and return the finished conversation."""
+        if self._stopping.is_set():
+            raise Interrupted
+        with self._scratch_folder() as scratch:
+            conversation = Conversation(
+                spawner, scratch, job, self._limits(), self._exclusive, self._stopping
+            )
+            conversation.hold()
+            if keep_cache and (scratch / "inductor").exists():
+                (scratch / "inductor").rename(self._warm_cache)
+        if self._stopping.is_set():
+            raise Interrupted
+        return conversation
+
+    @contextlib.contextmanager
+    def _scratch_folder(self) -> Iterator[Path]:
+        try:
+            folder = Path(tempfile.mkdtemp(dir=self._scratch))
+            for name in ("work", "home"):
+                (folder / name).mkdir()
+            if self._warm_cache.exists():
+                shutil.copytree(self._warm_cache, folder / "inductor")
+        except OSError as error:
+            raise SandboxFault(
+                f"{self._scratch}: {error.strerror}. Free some space or set TMPDIR."
+            ) from error
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _limits(self) -> Limits:
+        settings = self._settings
+        memory = settings.memory_gib or (2.0 if self.device == "cpu" else 12.0)
+        return Limits(
+            stage_seconds=settings.build_seconds,
+            timing_seconds=settings.timing_seconds,
+            compile_seconds=settings.compile_seconds,
+            memory_bytes=math.ceil(memory * (1 << 30)),
+        )
+
+    def _job(self, candidate: Candidate, mode: str) -> dict[str, Any]:
+        claim = claim_of(candidate)
+        return self._base_job(mode) | {
+            "code": candidate.code,
+            "policy": self._policy.model_dump(),
+            "claim": {"requested_ops": list(claim.requested_ops), "whole_layer": claim.whole_layer},
+            "recorded_times": self._timings.get(candidate.id),
+        }
+
+    def _base_job(self, mode: str) -> dict[str, Any]:
+        return {
+            "mode": mode,
+            "device": self.device,
+            "threads": self._threads,
+            "compile_backend": self._settings.compile_backend,
+        }
+
+    def _ask_environment(self) -> Environment:
+        conversation = self._converse(self._main, self._base_job("environment"))
+        if not conversation.answers:
+            raise SandboxFault(f"the device {self.device} does not answer: {conversation.fault_text()}")
+        return Environment.from_dict(conversation.answers)
+
+    def _warm_compiler(self) -> None:
+        """Compile one small task and keep the compiler's cache: later children start from a copy of it."""
+        job = self._job(Candidate(index=0, name="warm-up", code=_WARMING_TASK), "warm")
+        conversation = self._converse(self._main, job, keep_cache=True)
+        if not self._warm_cache.exists():
+            raise SandboxFault(
+                f"torch.compile does not work here: {conversation.fault_text()}. Run `opweaver doctor`."
+            )
+
+
+def _device(wanted: str) -> str:
+    """Resolve `auto` without touching CUDA: a device node tells."""
+    present = Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
+    if wanted == "cuda" and not present:
+        raise SandboxFault("no CUDA device here. Use --device cpu.")
+    return ("cuda" if present else "cpu") if wanted == "auto" else wanted

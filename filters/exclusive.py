@@ -1,0 +1,66 @@
+"""One worker times, all others stand still.
+
+A lock among the workers is not enough on a small machine: a neighbour's compiler would share the cores
+and the caches. So the parent stops the neighbours' process groups for the fraction of a second that a
+timing takes, and does not count that time against their limits.
+"""
+
+import signal
+import threading
+from time import monotonic
+
+from filters.spawner import Child, Spawner
+
+
+class Exclusive:
+    """Knows the running children and gives one of them the machine."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._members = threading.Lock()
+        self._running: dict[Child, Spawner] = {}
+        self._holder: Child | None = None
+        self._held_since = 0.0
+        self._held_before = 0.0
+
+    def enter(self, child: Child, spawner: Spawner) -> None:
+        """Add a child; during a neighbour's timing it is stopped at once."""
+        with self._members:
+            self._running[child] = spawner
+            if self._holder is not None:
+                spawner.signal(child, signal.SIGSTOP)
+
+    def leave(self, child: Child) -> None:
+        """Remove a child that has ended, and give the machine back if it held it."""
+        self.release(child)
+        with self._members:
+            self._running.pop(child, None)
+
+    def acquire(self, child: Child) -> None:
+        """Stop everybody else. Blocks while another child is timing."""
+        self._turn.acquire()
+        with self._members:
+            self._holder = child
+            self._held_since = monotonic()
+            self._signal_others(child, signal.SIGSTOP)
+
+    def release(self, child: Child) -> None:
+        """Let everybody go on, if this child held the machine."""
+        with self._members:
+            if self._holder is not child:
+                return
+            self._signal_others(child, signal.SIGCONT)
+            self._holder = None
+            self._held_before += monotonic() - self._held_since
+        self._turn.release()
+
+    def stopped_seconds(self) -> float:
+        """Return for how long, in all, the machine has been held so far."""
+        with self._members:
+            held = monotonic() - self._held_since if self._holder is not None else 0.0
+            return self._held_before + held
+
+    def _signal_others(self, child: Child, number: int) -> None:
+        for other, spawner in self._running.items():
+            if other is not child:
+                spawner.signal(other, number)

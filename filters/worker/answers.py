@@ -1,0 +1,201 @@
+"""Stages output and degenerate: can the output be compared, and does it take work to produce it?
+
+CUDA-Agent's verifier compares with `allclose(atol=1e-2, rtol=1e-2)` over five input draws; an answer
+that passes without the work makes the task worthless (KernelBench issue 165: four tasks accept zeros).
+"""
+
+import itertools
+from typing import Any
+
+import torch
+from torch import nn
+
+from filters.worker import trees
+from filters.worker.subject import CandidateFault, Subject
+
+_DRAWS = 5
+_PARAMETERS_PROBED_MAX = 64
+_RMS_EFFECT_MIN = 1e-3
+"""A replaced input or parameter has an effect if it moves the output by this share of its rms ..."""
+_PEAK_EFFECT_MIN = 1e-2
+"""... or moves one element by this share of the rms: masks act on few elements."""
+
+Leaves = list[torch.Tensor]
+
+
+def output(subject: Subject) -> dict[str, Any]:
+    """Facts of the stage `output`, from the output for draw 0."""
+    odd = [type(leaf).__name__ for leaf in trees.leaves(subject.output) if not _plain_or_none(leaf)]
+    found = trees.tensors(subject.output)
+    if not odd and not found:
+        odd = ["no tensor"]
+    facts: dict[str, Any] = {"unsupported_output": ", ".join(sorted(set(odd)))}
+    if odd:
+        return facts
+    return facts | {
+        "output_shapes": [list(t.shape) for t in found],
+        "output_dtypes": [trees.dtype_name(t) for t in found],
+        "output_elements": min(t.numel() for t in found),
+        "non_finite_values": sum(int((~torch.isfinite(t)).sum()) for t in found),
+    }
+
+
+def _plain_or_none(leaf: Any) -> bool:
+    """Accept what a verifier can compare element by element."""
+    if leaf is None:
+        return True
+    plain = type(leaf) in (torch.Tensor, nn.Parameter)
+    return plain and leaf.layout is torch.strided and not leaf.is_quantized and not leaf.is_nested
+
+
+def degenerate(subject: Subject) -> dict[str, Any]:
+    """Facts of the stage `degenerate`: five draws of inputs, then single inputs and parameters replaced."""
+    trivial = TrivialAnswers(subject.job["policy"]["trivial_atol"])
+    first = _forward(subject, subject.inputs)
+    trivial.challenge(subject.inputs, first)
+    for number in range(1, _DRAWS):
+        other = subject.draw(number)
+        trivial.challenge(other, _forward(subject, other))
+    facts = {
+        "passing_answers": trivial.passing(),
+        "varies_along_batch": _varies_along_batch(first, subject.inputs, trivial.tolerance),
+        "ignored_inputs": _ignored_inputs(subject, other, first),
+    }
+    return facts | _inert_parameters(subject, first)
+
+
+def _forward(subject: Subject, inputs: list[Any]) -> Leaves:
+    return trees.tensors(subject.forward([trees.map_tensors(item, torch.clone) for item in inputs]))
+
+
+class TrivialAnswers:
+    """Answers that need no work, dropped leaf by leaf as soon as one draw refutes them."""
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self._constants: Leaves = []
+        self._previous: Leaves | None = None
+        self._alive: list[set[str]] = []
+
+    def challenge(self, inputs: list[Any], right: Leaves) -> None:
+        """Compare every answer that is left with the right output of one draw."""
+        if self._previous is None:
+            self._constants = [_constant_like(leaf) for leaf in right]
+            self._alive = [{"zeros", "constant", "other_draw", "input"} for _ in right]
+        for position, leaf in enumerate(right):
+            alive = self._alive[position]
+            alive.intersection_update([n for n in alive if self._stands(n, position, leaf, inputs)])
+        self._previous = right
+
+    def _stands(self, name: str, position: int, leaf: torch.Tensor, inputs: list[Any]) -> bool:
+        if name == "input":
+            same = (t for t in trees.tensors(inputs) if t.shape == leaf.shape and t.dtype == leaf.dtype)
+            return any(_passes(t, leaf, self.tolerance) for t in same)
+        if name == "other_draw":
+            return self._previous is None or _passes(self._previous[position], leaf, self.tolerance)
+        answer = torch.zeros_like(leaf) if name == "zeros" else self._constants[position]
+        return _passes(answer, leaf, self.tolerance)
+
+    def passing(self) -> list[str]:
+        """Return the answers that pass on every draw, over all leaves together.
+
+        Where no single kind passes every leaf but each leaf has one that passes, the union is
+        returned: a solver may mix them.
+        """
+        if not all(self._alive):
+            return []
+        return sorted(set.intersection(*self._alive) or set.union(*self._alive))
+
+
+def _constant_like(leaf: torch.Tensor) -> torch.Tensor:
+    """Return the best constant for one leaf: the mean, or the most frequent value where a mean makes no sense."""
+    if leaf.is_floating_point() or leaf.is_complex():
+        return torch.full_like(leaf, leaf.mean(dtype=_wide(leaf)).item())
+    return torch.full_like(leaf, leaf.flatten()[:: max(1, leaf.numel() // 4096)].mode().values.item())
+
+
+def _wide(leaf: torch.Tensor) -> torch.dtype:
+    return torch.complex128 if leaf.is_complex() else torch.float64
+
+
+def _passes(answer: torch.Tensor, right: torch.Tensor, tolerance: float) -> bool:
+    """Compare as a verifier would: allclose for floating values, equality for the rest."""
+    if answer.shape != right.shape:
+        return False
+    if right.is_floating_point() or right.is_complex():
+        return torch.allclose(answer, right, atol=tolerance, rtol=tolerance)
+    return torch.equal(answer, right)
+
+
+def _varies_along_batch(outputs: Leaves, inputs: list[Any], tolerance: float) -> bool | None:
+    """False where each leaf that has the batch dimension repeats its first row; None where none has one."""
+    batches = {t.shape[0] for t in trees.tensors(inputs) if t.dim() > 0 and t.shape[0] > 1}
+    batched = [leaf for leaf in outputs if leaf.dim() > 0 and leaf.shape[0] in batches]
+    if not batched:
+        return None
+    return any(not _passes(leaf[:1].expand_as(leaf), leaf, tolerance) for leaf in batched)
+
+
+def _ignored_inputs(subject: Subject, other: list[Any], right: Leaves) -> list[int]:
+    """Return positions whose tensors can be replaced by those of another draw without effect.
+
+    Inputs that no draw changes (offsets, say) and those that only work together with another input of
+    the same draw are exempt: replacing them alone proves nothing.
+    """
+    ignored = []
+    for position, item in enumerate(subject.inputs):
+        if not trees.tensors(item) or trees.same_bits(other[position], item):
+            continue
+        changed = list(subject.inputs)
+        changed[position] = other[position]
+        try:
+            if not has_effect(right, _forward(subject, changed)):
+                ignored.append(position)
+        except CandidateFault:
+            continue  # coupled with another input
+    return ignored
+
+
+def _inert_parameters(subject: Subject, right: Leaves) -> dict[str, Any]:
+    """Replace one parameter after the other, the largest first, and look whether the output moves."""
+    named = sorted(
+        ((n, p) for n, p in subject.model.named_parameters() if p.numel()), key=lambda item: -item[1].numel()
+    )
+    total = sum(p.numel() for _, p in named)
+    inert, shares = [], [0.0]
+    for name, parameter in itertools.islice(named, _PARAMETERS_PROBED_MAX):
+        if not parameter.is_floating_point() and not parameter.is_complex():
+            continue
+        kept = parameter.data
+        spread = max(float(kept.abs().square().mean(dtype=torch.float64).sqrt()), 0.1)
+        parameter.data = kept + spread * torch.randn_like(kept)
+        try:
+            if not has_effect(right, _forward(subject, subject.inputs)):
+                inert.append(name)
+                shares.append(parameter.numel() / total)
+        finally:
+            parameter.data = kept
+    return {"inert_parameters": inert, "inert_parameter_share": max(shares)}
+
+
+def has_effect(before: Leaves, after: Leaves) -> bool:
+    """True if any leaf moved by more than noise, relative to its own rms."""
+    if [t.shape for t in before] != [t.shape for t in after]:
+        return True
+    return any(_moved(one, other) for one, other in zip(before, after, strict=True))
+
+
+def _moved(before: torch.Tensor, after: torch.Tensor) -> bool:
+    if not (before.is_floating_point() or before.is_complex()):
+        return not torch.equal(before, after)
+    size = before.abs().double()
+    change = (after - before).abs().double()
+    rms = float(size.square().mean().sqrt())
+    if not bool(torch.isfinite(change).all()):
+        return True
+    if rms == 0.0:
+        return bool((change > 0).any())
+    return (
+        float(change.square().mean().sqrt()) > _RMS_EFFECT_MIN * rms
+        or float(change.max()) > _PEAK_EFFECT_MIN * rms
+    )

@@ -1,0 +1,59 @@
+"""Stages build and conduct: does it run at all, at what size, and does it behave?"""
+
+from typing import Any
+
+import torch
+
+from filters.worker import trees
+from filters.worker.conduct import Canaries, Snapshot
+from filters.worker.subject import Subject, resident_peak_bytes
+
+GIB = 1 << 30
+
+
+def build(subject: Subject) -> dict[str, Any]:
+    """Load, construct, draw inputs, and run the first forward. Facts of the stage `build`."""
+    start_bytes = resident_peak_bytes()
+    subject.load()
+    subject.build()
+    subject.inputs = subject.draw(0)
+    facts: dict[str, Any] = {"contract_fault": "", **_input_facts(subject.inputs)}
+    facts["inputs_fixed"] = trees.same_bits(subject.inputs, subject.draw(1))
+    facts["n_params"] = sum(p.numel() for p in subject.model.parameters())
+    if facts["inputs_fixed"] or facts["input_bytes"] > subject.job["policy"]["input_gib_max"] * GIB:
+        return facts
+    if subject.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(subject.device)
+        subject.output = subject.forward(subject.fresh_inputs())
+        peak = torch.cuda.max_memory_allocated(subject.device)
+    else:
+        subject.output = subject.forward(subject.fresh_inputs())
+        peak = resident_peak_bytes() - start_bytes
+    facts["peak_memory_mb"] = round(peak / 1e6, 1)
+    return facts
+
+
+def _input_facts(inputs: list[Any]) -> dict[str, Any]:
+    found = trees.tensors(inputs)
+    return {
+        "input_shapes": [list(t.shape) for t in found],
+        "input_dtypes": [trees.dtype_name(t) for t in found],
+        "input_bytes": sum(t.numel() * t.element_size() for t in found),
+    }
+
+
+def conduct(subject: Subject, before: Snapshot) -> dict[str, Any]:
+    """Run one forward over inputs of which a copy is kept. Facts of the stage `conduct`."""
+    inputs = subject.fresh_inputs()
+    versions = [[t._version for t in trees.tensors(item)] for item in inputs]
+    canaries = Canaries(trees.tensors([inputs, subject.output]))
+    subject.forward(inputs)
+    mutated = [
+        position
+        for position, (item, kept) in enumerate(zip(inputs, subject.inputs, strict=True))
+        if [t._version for t in trees.tensors(item)] != versions[position] or not trees.same_bits(item, kept)
+    ]
+    effects = sorted(subject.watch.events) + list(before.changes())
+    if not canaries.intact():
+        effects.append("wrote to tensors that are not its own")
+    return {"side_effects": effects, "mutated_inputs": mutated}

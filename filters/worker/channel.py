@@ -1,0 +1,36 @@
+"""The private line between a worker and its parent: JSON lines over a socket, marked with a nonce.
+
+The candidate's standard output is another descriptor, so nothing that it prints can be taken for a
+result; the parent drops every line that does not carry the nonce of this job.
+"""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Channel:
+    """The worker's end."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reader = connection.makefile("r", encoding="utf-8", newline="\n")
+        self.job: dict[str, Any] = json.loads(self._reader.readline())
+        self._nonce = self.job.pop("nonce")
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Send one event."""
+        line = json.dumps({"nonce": self._nonce, "event": event, **fields}) + "\n"
+        self._connection.sendall(line.encode())
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the machine alone: the parent stops every other worker while this block runs."""
+        self.send("timing")
+        self._reader.readline()
+        try:
+            yield
+        finally:
+            self.send("timed")

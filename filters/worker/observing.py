@@ -1,0 +1,218 @@
+"""Stage labels: which operators ran, what they cost, and which of them could be left out.
+
+These passes run under function and dispatch modes and with hooks, all of which change fused paths.
+Nothing of their bits or times is used elsewhere.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from filters.operators import element_of, label_of, module_label, signature_element
+from filters.worker import clock, trees
+from filters.worker.answers import has_effect
+from filters.worker.subject import CandidateFault, Subject
+
+_PROBED_CALLS_MAX = 12
+"""Longer layers are not probed for operators without effect."""
+
+Replace = Callable[[Any, tuple[Any, ...]], Any]
+
+
+def labels(subject: Subject) -> dict[str, Any]:
+    """Facts of the stage `labels`."""
+    trace = OperatorTrace(subject.model)
+    with trace.running():
+        subject.forward(subject.fresh_inputs())
+    aten = AtenTrace()
+    with FlopCounterMode(display=False) as flops, aten:
+        subject.forward(subject.fresh_inputs())
+    subject.dtypes = aten.dtypes
+    return {
+        "ops": list(dict.fromkeys(trace.calls)),
+        "signature": trace.signature,
+        "ineffective_ops": _ineffective(subject, trace),
+        "aten_ops": sorted(aten.names),
+        "aten_nodes": aten.calls,
+        "flops": int(flops.get_total_flops()),
+        "bytes": aten.bytes,
+    }
+
+
+class OperatorTrace(TorchFunctionMode):
+    """Public operators in the order in which they run: torch.nn modules as one, functions outside them."""
+
+    def __init__(
+        self, model: nn.Module, replace_call: int | None = None, replace: Replace | None = None
+    ) -> None:
+        super().__init__()
+        self._model = model
+        self._replace_call = replace_call
+        self._replace = replace
+        self._inside = 0
+        self.calls: list[str] = []
+        """Label of every call that has one."""
+        self.signature: list[str] = []
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Record what runs inside this block."""
+        handles = []
+        for module in self._model.modules():
+            if module_label(module) is not None:
+                handles.append(module.register_forward_pre_hook(self._enter))
+                handles.append(module.register_forward_hook(self._leave, always_call=True))
+        try:
+            with self:
+                yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def _enter(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        self._inside += 1
+        if self._inside > 1:
+            return
+        label = module_label(module)
+        assert label is not None
+        self._note_element(signature_element(label))
+
+    def _leave(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> Any:
+        self._inside -= 1
+        return None if self._inside else self._called(module_label(module) or "", result, args)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if self._inside:
+            return result
+        self._note_element(element_of(func))
+        label = label_of(func)
+        if label is None:
+            return result
+        return self._called(label, result, args)
+
+    def _note_element(self, element: str | None) -> None:
+        if element is not None:
+            self.signature.append(element)
+
+    def _called(self, label: str, result: Any, args: tuple[Any, ...]) -> Any:
+        self.calls.append(label)
+        if self._replace is None or len(self.calls) - 1 != self._replace_call:
+            return result
+        with torch._C.DisableTorchFunction():
+            return self._replace(result, args)
+
+
+def _ineffective(subject: Subject, trace: OperatorTrace) -> list[str] | None:
+    """Return labels all of whose calls can be skipped, or whose results nobody reads."""
+    if len(trace.calls) > _PROBED_CALLS_MAX:
+        return None
+    right = trees.tensors(subject.output)
+    effective = {label for number, label in enumerate(trace.calls) if _matters(subject, number, right)}
+    return sorted(set(trace.calls) - effective)
+
+
+def _matters(subject: Subject, number: int, right: list[torch.Tensor]) -> bool:
+    return all(_changes(subject, number, right, replace) for replace in (_disturbed, _skipped))
+
+
+def _changes(subject: Subject, number: int, right: list[torch.Tensor], replace: Replace) -> bool:
+    trace = OperatorTrace(subject.model, number, replace)
+    try:
+        with trace.running():
+            output = subject.forward(subject.fresh_inputs())
+    except CandidateFault:
+        return True  # what follows cannot do without this operator
+    except _CannotTellError:
+        return True
+    return has_effect(right, trees.tensors(output))
+
+
+class _CannotTellError(BaseException):
+    """The probe does not apply to this operator; passes through every handler of the candidate."""
+
+
+def _disturbed(result: Any, args: tuple[Any, ...]) -> Any:
+    """Add noise of the result's own size: changes nothing only if nobody reads the result."""
+    if not isinstance(result, torch.Tensor) or not result.is_floating_point() or not result.numel():
+        raise _CannotTellError
+    noise = max(float(result.abs().double().square().mean().sqrt()), 1.0) * torch.randn_like(result)
+    return result.add_(noise) if _in_place(result, args) else result + noise
+
+
+def _skipped(result: Any, args: tuple[Any, ...]) -> Any:
+    """Hand the first argument through, where it looks like the result."""
+    first = next((a for a in args if isinstance(a, torch.Tensor)), None)
+    if not isinstance(result, torch.Tensor) or first is None or _in_place(result, args):
+        raise _CannotTellError
+    if first.shape != result.shape or first.dtype != result.dtype:
+        raise _CannotTellError
+    return first.clone()
+
+
+def _in_place(result: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    return any(isinstance(a, torch.Tensor) and a.data_ptr() == result.data_ptr() for a in args)
+
+
+class AtenTrace(TorchDispatchMode):
+    """aten calls of one forward: names, number, bytes touched, floating dtypes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.calls = 0
+        self.bytes = 0
+        self.dtypes: set[torch.dtype] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.names.add(func._schema.name.removeprefix("aten::"))
+        self.calls += 1
+        results = trees.tensors(result)
+        self.dtypes |= {t.dtype for t in results if t.is_floating_point() or t.is_complex()}
+        if not func.is_view:
+            touched = trees.tensors([args, kwargs or {}]) + results
+            self.bytes += sum(_stored_bytes(t) for t in {id(t): t for t in touched}.values())
+        return result
+
+
+def _stored_bytes(tensor: torch.Tensor) -> int:
+    """Bytes that a call must touch: expanded dimensions (stride 0) count once."""
+    elements = 1
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        elements *= size if stride != 0 else min(size, 1)
+    return elements * tensor.element_size()
+
+
+class _Stopwatch(TorchDispatchMode):
+    """Adds up the time inside aten calls."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__()
+        self._device = device
+        self.seconds = 0.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        start = clock.seconds()
+        result = func(*args, **(kwargs or {}))
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        self.seconds += clock.seconds() - start
+        return result
+
+
+def tensor_time_share(subject: Subject) -> float:
+    """Return the share of a forward that is spent inside aten calls; sleep and Python loops are outside."""
+    inputs = subject.fresh_inputs()
+    subject.synchronize()
+    watch = _Stopwatch(subject.device)
+    start = clock.seconds()
+    with watch:
+        subject.forward(inputs)
+    return min(1.0, watch.seconds / (clock.seconds() - start))

@@ -1,0 +1,144 @@
+"""The candidate inside its worker: source loaded, model built, inputs drawn."""
+
+import importlib.util
+import resource
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from filters.worker import trees
+from filters.worker.conduct import Watch
+from filters.worker.randomness import seed_all
+
+_MODEL_SEED = 1234
+_FIRST_DRAW_SEED = 42
+"""KernelBench's seed; draw number k uses 42 + k."""
+
+
+class CandidateFault(Exception):
+    """The candidate failed; `fault` is the measurement's word for it. Never leaves the worker."""
+
+    def __init__(self, fault: str, detail: str) -> None:
+        super().__init__(detail)
+        self.fault = fault
+        self.detail = detail
+
+
+@dataclass(slots=True, kw_only=True)
+class Subject:
+    """Everything that the stages share about one candidate."""
+
+    device: torch.device
+    watch: Watch
+    job: dict[str, Any]
+    task: Any = None
+    """The imported module of the task."""
+    model: nn.Module = field(default_factory=nn.Module)
+    inputs: list[Any] = field(default_factory=list)
+    """Draw 0, kept untouched; stages that may write to inputs take `fresh_inputs`."""
+    output: Any = None
+    """Eager output for `inputs`."""
+    dtypes: set[torch.dtype] = field(default_factory=set)
+    """Floating dtypes of all intermediate results, once observed."""
+
+    def load(self) -> None:
+        """Import the source from a real file: inductor, inspect and Triton need one."""
+        path = Path.cwd().parent / "task.py"
+        path.write_text(self.job["code"], encoding="utf-8")
+        spec = importlib.util.spec_from_file_location("task", path)
+        assert spec is not None
+        assert spec.loader is not None
+        self.task = importlib.util.module_from_spec(spec)
+        sys.modules["task"] = self.task
+        with self.guard("init_failed", "import"):
+            spec.loader.exec_module(self.task)
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if not callable(getattr(self.task, name, None)):
+                raise CandidateFault("contract", f"{name} is missing after the import")
+        if not (isinstance(self.task.Model, type) and issubclass(self.task.Model, nn.Module)):
+            raise CandidateFault("contract", "Model is no torch.nn.Module")
+
+    def build(self) -> None:
+        """Construct the model on the CPU under a fixed seed and move it, as the users of a row do."""
+        seed_all(_MODEL_SEED)
+        with self.guard("init_failed", "get_init_inputs"):
+            arguments = self.task.get_init_inputs()
+        if not isinstance(arguments, list | tuple):
+            raise CandidateFault("contract", f"get_init_inputs() returns {type(arguments).__name__}, no list")
+        if len(arguments) == 2 and isinstance(arguments[0], list) and isinstance(arguments[1], dict):
+            raise CandidateFault("contract", "get_init_inputs() returns [args, kwargs], no flat list")
+        with self.guard("init_failed", "Model()"):
+            self.model = self.task.Model(*arguments)
+            self.model = self.model.to(self.device).eval()
+
+    def draw(self, number: int) -> list[Any]:
+        """Return a fresh draw of inputs on the device. The same number gives the same draw."""
+        seed_all(_FIRST_DRAW_SEED + number)
+        with self.guard("inputs_failed", "get_inputs"), torch.device(self.device):
+            inputs = self.task.get_inputs()
+        if not isinstance(inputs, list | tuple):
+            raise CandidateFault("contract", f"get_inputs() returns {type(inputs).__name__}, no list")
+        return [trees.map_tensors(item, lambda t: t.to(self.device)) for item in inputs]
+
+    def forward(self, inputs: list[Any], model: nn.Module | None = None) -> Any:
+        """Run one eager forward to its end, as every consumer does: without gradients."""
+        with self.guard("forward_failed", "forward"), torch.no_grad():
+            output = (self.model if model is None else model)(*inputs)
+            self.synchronize()
+        return output
+
+    def fresh_inputs(self) -> list[Any]:
+        """Return a copy of draw 0."""
+        return [trees.map_tensors(item, torch.clone) for item in self.inputs]
+
+    def synchronize(self) -> None:
+        """Wait for the device; device-side errors surface here."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def guard(self, fault: str, where: str) -> "_Guard":
+        """Run candidate code: watch its conduct, and turn whatever it raises into a CandidateFault."""
+        return _Guard(self.watch, fault, where)
+
+
+class _Guard:
+    def __init__(self, watch: Watch, fault: str, where: str) -> None:
+        self._candidate = watch.candidate()
+        self._fault = fault
+        self._where = where
+
+    def __enter__(self) -> None:
+        self._candidate.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self._candidate.__exit__(None, None, None)
+        if error is None or isinstance(error, CandidateFault):
+            return
+        if isinstance(error, SystemExit | KeyboardInterrupt):
+            raise CandidateFault("crashed", f"{self._where}: raised {type(error).__name__}") from error
+        if not isinstance(error, Exception):
+            return  # a signal of ours on its way out
+        fault = "out_of_memory" if is_out_of_memory(error) else self._fault
+        raise CandidateFault(fault, f"{self._where}: {one_line(error)}") from error
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True for every way in which Python and torch say that memory ran out."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+def one_line(error: BaseException) -> str:
+    """Return `Type: first line of the message`, at most 300 characters."""
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first}"[:300]
+
+
+def resident_peak_bytes() -> int:
+    """Return the largest resident size of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
