@@ -19,7 +19,7 @@ class FilterSettings(BaseModel):
     )
     build_seconds: float = Field(60, gt=0, description="Limit of each stage up to and including labels.")
     timing_seconds: float = Field(60, gt=0, description="Limit of the timing.")
-    compile_seconds: float = Field(300, gt=0, description="Limit of torch.compile and its comparison.")
+    compile_seconds: float = Field(120, gt=0, description="Limit of torch.compile and its comparison.")
     compile_backend: Literal["inductor", "aot_eager"] = Field(
         "inductor", description="Backend of torch.compile; `aot_eager` only for quick tests of the pipeline."
     )

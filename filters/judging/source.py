@@ -12,108 +12,30 @@ from filters.policy import Policy
 from filters.reasons import Reason
 from filters.verdict import Finding
 
-_IMPORTS = {"torch", "math", "typing", "collections", "dataclasses", "functools"}
-_FORBIDDEN_MODULES = (
-    "torch.utils.cpp_extension",
-    "torch.ops",
-    "torch.classes",
-    "torch._C",
-    "torch.library",
-    "torch.jit",
-    "torch.multiprocessing",
-    "torch.distributed",
-    "torch.hub",
-    "torch.package",
-    "torch.onnx",
-    "torch.export",
-    "torch.profiler",
-    "torch._dynamo",
-    "torch._inductor",
-    "torch.testing",
-    "torch.utils.data",
-    "torch.autograd.profiler",
-    "torch.cuda.graphs",
+_IMPORTS = frozenset("torch math typing collections dataclasses functools".split())
+_FORBIDDEN_MODULES = tuple(
+    """torch.utils.cpp_extension torch.utils.data torch.ops torch.classes torch._C torch._dynamo torch._inductor
+    torch.library torch.jit torch.multiprocessing torch.distributed torch.hub torch.package torch.onnx
+    torch.export torch.profiler torch.testing torch.autograd.profiler""".split()
 )
-_FORBIDDEN_NAMES = {
-    "exec",
-    "eval",
-    "compile",
-    "open",
-    "input",
-    "__import__",
-    "getattr",
-    "setattr",
-    "delattr",
-    "globals",
-    "locals",
-    "vars",
-    "breakpoint",
-    "exit",
-    "quit",
-    "memoryview",
-    "id",
-    "hash",
-}
-_FORBIDDEN_ATTRIBUTES = {
-    # state of the process
-    "set_default_dtype",
-    "set_default_device",
-    "set_default_tensor_type",
-    "set_num_threads",
-    "set_num_interop_threads",
-    "set_grad_enabled",
-    "use_deterministic_algorithms",
-    "manual_seed",
-    "seed",
-    "set_rng_state",
-    "set_float32_matmul_precision",
-    "set_flush_denormal",
-    # files and memory
-    "save",
-    "load",
-    "from_file",
-    "data_ptr",
-    "untyped_storage",
-    "storage",
-    "from_blob",
-    "load_inline",
-    # the compiler
-    "is_compiling",
-    "is_dynamo_compiling",
-    "is_scripting",
-    "is_tracing",
-    "compile",
-    "disable",
-    "graph_break",
-    # the device
-    "cuda",
-    "cpu",
-    "pin_memory",
-    "synchronize",
-    "current_stream",
-    "Stream",
-    # Python's own machinery
-    "__globals__",
-    "__builtins__",
-    "__subclasses__",
-    "__code__",
-    "__closure__",
-    "__getattribute__",
-    "__reduce__",
-    "__loader__",
-    "__spec__",
-    "modules",
-    "system",
-    "popen",
-    # results that are unique only up to sign or order
-    "eig",
-    "eigh",
-    "svd",
-    "svd_lowrank",
-    "pca_lowrank",
-    "qr",
-    "lobpcg",
-}
+_FORBIDDEN_NAMES = frozenset(
+    """exec eval compile open input __import__ getattr setattr delattr globals locals vars breakpoint exit quit
+    memoryview id hash""".split()
+)
+_PROCESS_STATE = """set_default_dtype set_default_device set_default_tensor_type set_num_threads
+    set_num_interop_threads set_grad_enabled use_deterministic_algorithms manual_seed seed set_rng_state
+    set_float32_matmul_precision set_flush_denormal"""
+_FILES_AND_MEMORY = "save load from_file data_ptr untyped_storage storage from_blob load_inline"
+_COMPILER = "is_compiling is_dynamo_compiling is_scripting is_tracing compile disable graph_break"
+_DEVICE = "cuda cpu pin_memory synchronize current_stream Stream"
+_PYTHON = """__globals__ __builtins__ __subclasses__ __code__ __closure__ __getattribute__ __reduce__ __loader__
+    __spec__ system popen"""
+_FORBIDDEN_ATTRIBUTES = frozenset(
+    " ".join((_PROCESS_STATE, _FILES_AND_MEMORY, _COMPILER, _DEVICE, _PYTHON)).split()
+)
+_UNIQUE_UP_TO_SIGN = frozenset("eig eigh svd svd_lowrank pca_lowrank qr lobpcg".split())
+"""Results that are unique only up to sign or order; harmless where weights are initialised with them."""
+_OUTSIDE_FORWARD = frozenset("__init__ get_inputs get_init_inputs".split())
 _DEVICE_TYPES = ("cpu", "cuda", "mps", "xpu", "meta")
 
 
@@ -156,8 +78,8 @@ def contract(tree: ast.Module) -> Finding | None:
 
 def forbidden(tree: ast.Module) -> Finding | None:
     """Imports and names by which a task could do more than compute, or be no usable reference."""
-    found = sorted({what for node in ast.walk(tree) for what in _objections(node)})
-    return Finding(reason=Reason.FORBIDDEN, evidence={"found": found[:10]}) if found else None
+    found = {what for node in ast.walk(tree) for what in _objections(node)} | set(_ambiguous_results(tree))
+    return Finding(reason=Reason.FORBIDDEN, evidence={"found": sorted(found)[:10]}) if found else None
 
 
 def _objections(node: ast.AST) -> Iterator[str]:
@@ -173,6 +95,18 @@ def _objections(node: ast.AST) -> Iterator[str]:
         yield f"device {node.value!r}"
     elif isinstance(node, ast.Global | ast.Nonlocal):
         yield f"{type(node).__name__.lower()} {', '.join(node.names)}"
+
+
+def _ambiguous_results(tree: ast.Module) -> Iterator[str]:
+    """Name calls in forward code whose results a correct kernel need not reproduce."""
+    nodes: list[ast.AST] = [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.FunctionDef) and node.name in _OUTSIDE_FORWARD:
+            continue
+        if isinstance(node, ast.Attribute) and node.attr in _UNIQUE_UP_TO_SIGN:
+            yield ast.unparse(node) if _is_dotted(node) else f".{node.attr}"
+        nodes.extend(ast.iter_child_nodes(node))
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> Iterator[str]:

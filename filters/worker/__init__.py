@@ -1,1 +1,1 @@
-"""Runs one candidate in a child process and records facts. The only place where candidate code is executed."""
+"""Runs one candidate in a child process and records facts; candidate code is executed nowhere else."""

@@ -108,7 +108,7 @@ class TrivialAnswers:
 
 
 def _constant_like(leaf: torch.Tensor) -> torch.Tensor:
-    """Return the best constant for one leaf: the mean, or the most frequent value where a mean makes no sense."""
+    """Return the best constant for one leaf: the mean, or the most frequent value of integers."""
     if leaf.is_floating_point() or leaf.is_complex():
         return torch.full_like(leaf, leaf.mean(dtype=_wide(leaf)).item())
     return torch.full_like(leaf, leaf.flatten()[:: max(1, leaf.numel() // 4096)].mode().values.item())

@@ -104,7 +104,7 @@ def _allclose(one: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
 
 
 def _double_output(subject: Subject) -> list[torch.Tensor] | None:
-    """Run eager in double precision; None where the task cannot (hard-coded dtypes, missing kernels, memory)."""
+    """Run eager in double precision; None where the task cannot: fixed dtypes, missing kernels, memory."""
     try:
         model = copy.deepcopy(subject.model).double()
         inputs = [trees.map_tensors(item, _to_double) for item in subject.inputs]
