@@ -14,13 +14,13 @@ from filters.verdict import Finding
 
 _IMPORTS = frozenset("torch math typing collections dataclasses functools".split())
 _FORBIDDEN_MODULES = tuple(
-    """torch.utils.cpp_extension torch.utils.data torch.ops torch.classes torch._C torch._dynamo torch._inductor
-    torch.library torch.jit torch.multiprocessing torch.distributed torch.hub torch.package torch.onnx
+    """torch.utils.cpp_extension torch.utils.data torch.ops torch.classes torch._C torch._dynamo
+    torch._inductor torch.library torch.jit torch.multiprocessing torch.distributed torch.hub torch.package torch.onnx
     torch.export torch.profiler torch.testing torch.autograd.profiler""".split()
 )
 _FORBIDDEN_NAMES = frozenset(
-    """exec eval compile open input __import__ getattr setattr delattr globals locals vars breakpoint exit quit
-    memoryview id hash""".split()
+    """exec eval compile open input __import__ getattr setattr delattr globals locals vars breakpoint exit
+    quit memoryview id hash""".split()
 )
 _PROCESS_STATE = """set_default_dtype set_default_device set_default_tensor_type set_num_threads
     set_num_interop_threads set_grad_enabled use_deterministic_algorithms manual_seed seed set_rng_state
@@ -28,8 +28,8 @@ _PROCESS_STATE = """set_default_dtype set_default_device set_default_tensor_type
 _FILES_AND_MEMORY = "save load from_file data_ptr untyped_storage storage from_blob load_inline"
 _COMPILER = "is_compiling is_dynamo_compiling is_scripting is_tracing compile disable graph_break"
 _DEVICE = "cuda cpu pin_memory synchronize current_stream Stream"
-_PYTHON = """__globals__ __builtins__ __subclasses__ __code__ __closure__ __getattribute__ __reduce__ __loader__
-    __spec__ system popen"""
+_PYTHON = """__globals__ __builtins__ __subclasses__ __code__ __closure__ __getattribute__ __reduce__
+    __loader__ __spec__ system popen"""
 _FORBIDDEN_ATTRIBUTES = frozenset(
     " ".join((_PROCESS_STATE, _FILES_AND_MEMORY, _COMPILER, _DEVICE, _PYTHON)).split()
 )
