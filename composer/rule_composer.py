@@ -1,0 +1,99 @@
+"""Compose layers by rules: typed growth from an input, shapes on fake tensors, sizes solved for time."""
+
+import hashlib
+import random
+from collections.abc import Sequence
+
+from composer.candidate import Candidate
+from composer.draft import Draft
+from composer.drawing import follow
+from composer.plan import Plan
+from composer.profiles import DeviceProfile
+from composer.render import render
+from composer.rules import RULES, Rule
+from composer.sizes import solve, wanted_seconds
+from composer.soundness import sound
+from ops_crawler.operator import Operator
+
+ARITY_SHARES = {1: 3.40, 2: 83.77, 3: 7.62, 4: 2.80, 5: 1.23}
+"""Per cent of rows by number of operators (arXiv 2602.24286, table 3; torch rows)."""
+
+LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
+"""Layouts of the first input: ranks 2 to 4."""
+
+_TRIES_AS_DEALT = 12
+"""Drafts with the dealt operators before others are drawn."""
+
+_TRIES = 500
+"""Drafts before the composer gives up; hundreds of seeds never needed a tenth of them."""
+
+
+class TooFewRulesError(ValueError):
+    """The given operators leave too few rules to compose a layer. Raised by `RuleComposer`."""
+
+
+class RuleComposer:
+    """Composes candidate after candidate; each depends on seed, index, operators and profile alone."""
+
+    def __init__(self, operators: Sequence[Operator], profile: DeviceProfile, seed: int) -> None:
+        known = {operator.name for operator in operators}
+        self.rules = tuple(rule for rule in RULES if rule.operator in known)
+        self.profile = profile
+        self.seed = seed
+        if not any(rule.alone for rule in self.rules):
+            raise TooFewRulesError(
+                f"none of the {len(known)} operators can be composed by a rule; crawl the source `torch`"
+            )
+        deal = self._rng("deal")
+        self._dealt = deal.sample(self.rules, len(self.rules))
+        self._offsets = deal.sample(range(len(self.rules)), len(self.rules))
+
+    def compose(self, index: int) -> Candidate:
+        """Return candidate number `index`, from 0."""
+        rng = self._rng(str(index))
+        arity = rng.choices(list(ARITY_SHARES), list(ARITY_SHARES.values()))[0]
+        plan = self._plan(rng, arity, index)
+        return Candidate(
+            index=index,
+            name=f"rules_{self.seed}_{index:06d}",
+            code=render(plan),
+            requested_ops=plan.operators,
+            composer="rules",
+            origin="rules",
+            seed=self.seed,
+        )
+
+    def _plan(self, rng: random.Random, arity: int, index: int) -> Plan:
+        seconds = wanted_seconds(rng)
+        dealt = self._deal(index) if arity > 1 else ()
+        for attempt in range(_TRIES):
+            draft = self._draft(rng, arity, dealt if attempt < _TRIES_AS_DEALT else ())
+            if draft is None or not sound(draft.plan(), draft.effects):
+                continue
+            plan = solve(draft.plan(), self.profile, seconds, rng)
+            if sound(plan, draft.effects):
+                return plan
+        raise TooFewRulesError(f"no sound layer of {arity} operators found in {_TRIES} drafts")
+
+    def _deal(self, index: int) -> tuple[Rule, Rule]:
+        """Return a pair of rules; n * n indices in a row, for n rules, see every ordered pair once."""
+        turn, place = divmod(index, len(self._dealt))
+        offset = self._offsets[turn % len(self._offsets)]
+        return self._dealt[place], self._dealt[(place + offset) % len(self._dealt)]
+
+    def _draft(self, rng: random.Random, arity: int, dealt: Sequence[Rule]) -> Draft | None:
+        """Draw operators one by one; those dealt come first. None where one does not fit."""
+        wanted = dealt or [rng.choice([rule for rule in self.rules if arity > 1 or rule.alone])]
+        draft = Draft(rng)
+        running = draft.start(rng.choice([layout for layout in LAYOUTS if layout in wanted[0].layouts]))
+        for place in range(arity):
+            fitting = wanted[place : place + 1] or [rule for rule in self.rules if rule.accepts(running)]
+            after = follow(draft, running, rng.choice(fitting))
+            if after is None:
+                return None
+            running = after
+        return draft
+
+    def _rng(self, purpose: str) -> random.Random:
+        """Return a generator that is the same in every process; torch's own is left alone."""
+        return random.Random(hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest())

@@ -1,0 +1,101 @@
+"""Choose sizes so that a plan takes a wanted time: from a ladder, mainly by the batch."""
+
+import math
+import random
+from functools import cache
+
+from composer.plan import Plan
+from composer.profiles import DeviceProfile
+from composer.roofline import Estimate, estimate
+
+FASTEST, SLOWEST = 1.5e-3, 15e-3
+"""Wanted eager times are log-uniform between these, in seconds: well inside the window of 1 to 100 ms."""
+
+BOUNDS = {"N": (4, 2**22), "F": (256, 4368), "L": (48, 1952), "C": (16, 256), "H": (24, 256), "W": (24, 256)}
+"""Smallest and largest size of each kind of axis."""
+
+_MOVES = 24
+"""Changes of sizes other than the batch before the nearest plan found is taken."""
+
+
+@cache
+def ladder() -> tuple[int, ...]:
+    """Return every size that a task may have: 256 x 1.5^k as whole numbers, from 16 on multiples of 8 or 16.
+
+    Thus channels and features divide into groups, and neighbours differ by a factor of about 1.5.
+    """
+    rungs = []
+    for k in range(-14, 25):
+        size = 256 * 1.5**k
+        unit = 16 if size >= 40 else 8 if size >= 12 else 1
+        rungs.append(max(1, round(size / unit) * unit))
+    return tuple(dict.fromkeys(rungs))
+
+
+@cache
+def rungs_within(smallest: int, largest: int) -> tuple[int, ...]:
+    """Return the sizes of the ladder between two bounds."""
+    return tuple(size for size in ladder() if smallest <= size <= largest)
+
+
+def wanted_seconds(rng: random.Random) -> float:
+    """Draw the eager time that a task should take."""
+    return math.exp(rng.uniform(math.log(FASTEST), math.log(SLOWEST)))
+
+
+def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random) -> Plan:
+    """Return the plan with sizes whose predicted time is near the wanted one, within the profile's memory.
+
+    The batch is solved first; where it meets a bound, another axis moves by one step.
+    """
+    best, best_error = plan, math.inf
+    for _ in range(_MOVES):
+        plan, cost = _solve_batch(plan, profile, seconds)
+        error = _error(cost, profile, seconds)
+        if error < best_error:
+            best, best_error = plan, error
+        if error < math.log(1.5):
+            break
+        moved = _moved(plan, smaller=cost.seconds > seconds or not _fits(cost, profile), rng=rng)
+        if moved is None:
+            break
+        plan = moved
+    return best
+
+
+def _solve_batch(plan: Plan, profile: DeviceProfile, seconds: float) -> tuple[Plan, Estimate]:
+    """Bisect the ladder for the batch: time and memory grow with it."""
+    batch = next(name for name, letter in plan.axes.items() if letter == "N")
+    rungs = rungs_within(*BOUNDS["N"])
+    low, high = 0, len(rungs) - 1
+    tried: list[tuple[Plan, Estimate]] = []
+    while low <= high:
+        middle = (low + high) // 2
+        sized = plan.resized({batch: rungs[middle]})
+        cost = estimate(sized, profile)
+        tried.append((sized, cost))
+        if cost.seconds > seconds or not _fits(cost, profile):
+            high = middle - 1
+        else:
+            low = middle + 1
+    return min(tried, key=lambda one: _error(one[1], profile, seconds))
+
+
+def _fits(cost: Estimate, profile: DeviceProfile) -> bool:
+    return cost.input_bytes <= profile.input_bytes_max and cost.peak_bytes <= profile.peak_bytes_max
+
+
+def _error(cost: Estimate, profile: DeviceProfile, seconds: float) -> float:
+    """Distance of the predicted from the wanted time on a log scale; infinite where memory is short."""
+    return abs(math.log(cost.seconds / seconds)) if _fits(cost, profile) else math.inf
+
+
+def _moved(plan: Plan, *, smaller: bool, rng: random.Random) -> Plan | None:
+    """Return the plan with one axis other than the batch a step smaller or larger; None if none can move."""
+    moves = []
+    for name, letter in plan.axes.items():
+        rungs = rungs_within(*BOUNDS[letter])
+        rung = rungs.index(plan.sizes[name]) + (-1 if smaller else 1)
+        if letter != "N" and 0 <= rung < len(rungs):
+            moves.append({name: rungs[rung]})
+    return plan.resized(rng.choice(moves)) if moves else None
