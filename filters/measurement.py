@@ -91,6 +91,7 @@ class Measurement:
     varies_along_batch: bool | None = None
     """The output differs along its dimension 0; only where that is an input's dimension 0."""
     ignored_inputs: tuple[int, ...] | None = None
+    """Positions of tensor inputs without effect on the output."""
     inert_parameters: tuple[str, ...] | None = None
     """Parameters without effect on the output."""
     inert_parameter_share: float | None = None
@@ -144,6 +145,7 @@ class Measurement:
     eager_error: float | None = None
     """Largest relative RMSE of a leaf of the eager output against fp64."""
     compiled_error: float | None = None
+    """The same of the compiled output."""
     allowed_error: float | None = None
     """What the compiled error may be at most for the worst leaf."""
     compiled_allclose: bool | None = None

@@ -23,6 +23,7 @@ class Operator:
     name: str
     """Dotted public name, such as `torch.nn.functional.gelu`."""
     kind: Kind
+    """A class to construct and then call, or a function."""
     signature: str
     """`inspect.signature` as text, or `unknown` where the library does not tell."""
     parameters: tuple[Parameter, ...] = ()
