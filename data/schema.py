@@ -134,7 +134,7 @@ REJECTED = (
     Column(
         "code", _TEXT, "",
         "The task's source; null where it may not be shown: `contaminated`, `forbidden`, `side_effect`, "
-        "`crashed`, or without a licence.",
+        "`crashed`, or without a licence. Lone surrogates stand as their escapes.",
     ),
 )  # fmt: skip
 """Columns of the config `rejected`."""

@@ -53,14 +53,18 @@ def _storable(value: Any) -> Any:
 
 
 def write_table(path: Path, table: pa.Table) -> None:
-    """Write one Parquet file; chunks are cut by content, so that the Hub stores only what changed.
-
-    Raises StorageError.
-    """
+    """Write one Parquet file in the place of an older one. Raises StorageError."""
     with replacing(path) as temporary:
-        pq.write_table(
-            table, temporary, compression="zstd", use_content_defined_chunking=True, write_page_index=True
-        )
+        write_parquet(temporary, table)
+
+
+def write_parquet(path: Path, table: pa.Table) -> None:
+    """Write one Parquet file to the disk. Raises OSError.
+
+    Chunks are cut by content, so that the Hub stores only what changed.
+    """
+    pq.write_table(table, path, compression="zstd", use_content_defined_chunking=True, write_page_index=True)
+    _sync(path)
 
 
 def read_table(path: Path) -> pa.Table:
@@ -93,7 +97,7 @@ def read_rows(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; what is written there takes its place at the end.
+    """Yield a temporary path beside `path`; what is written there to the disk takes its place at the end.
 
     Killed or failing before, the old file stays. Raises StorageError.
     """
@@ -101,9 +105,8 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
-        sync(temporary)
         temporary.replace(path)
-        sync(path.parent)
+        _sync(path.parent)
     except OSError as error:
         raise storage_error(path, error) from error
     finally:
@@ -111,7 +114,7 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def sync(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Wait until a file or the entries of a folder are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,0 +1,91 @@
+"""From a judged candidate to the rows that are published."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from composer.candidate import Candidate
+from composer.canonical import family_id
+from data.labels import categories, difficulty, split_of
+from data.schema import DATASET, MEASUREMENT
+from filters.environment import Environment
+from filters.measurement import Measurement
+from filters.reasons import Reason
+from filters.verdict import Verdict
+
+NEVER_SHOWN = frozenset({Reason.CONTAMINATED, Reason.FORBIDDEN, Reason.SIDE_EFFECT, Reason.CRASHED})
+"""Reasons whose rows are published without code: benchmark text, or text that may do harm where it runs."""
+
+_SCORES = ("kb_ast_similarity", "kb_nearest", "kb_operator_similarity", "kb_operator_nearest")
+_MEASURED = {column.name for column in DATASET} & {column.name for column in MEASUREMENT} - {"ops"}
+
+
+def dataset_row(
+    candidate: Candidate, verdict: Verdict, measurement: Measurement, environment: Environment
+) -> dict[str, Any]:
+    """Return the row of an accepted candidate, in the order of the schema, as part of the split train.
+
+    The similarity scores come from the verdict's evidence and are null where it has none. Raises ValueError
+    for a candidate that was accepted without its operators being known, which is a bug.
+    """
+    if measurement.ops is None:
+        raise ValueError(f"candidate {candidate.index} has no operators")
+    whole_layer = candidate.data_source == "transformers"
+    ops = candidate.requested_ops if whole_layer else measurement.ops
+    samples = [n for n in (measurement.eager_samples, measurement.compile_samples) if n is not None]
+    values = {
+        "ops": json.dumps(ops),
+        "data_source": "transformers" if whole_layer else f"torch#{len(ops)}",
+        "code": candidate.code,
+        "id": candidate.id,
+        "family_id": family_id(candidate.code),
+        "op_count": len(measurement.ops),
+        "categories": categories(measurement.ops),
+        "difficulty": difficulty(len(measurement.ops), measurement.flops, measurement.bytes),
+        "split": "train",
+        "timing_samples": min(samples, default=None),
+        "device_name": environment.device_name,
+        "driver_version": environment.driver_version,
+        "cuda_version": environment.cuda_version,
+        "torch_version": environment.torch_version,
+        "transformers_version": environment.transformers_version,
+        "tf32_matmul": environment.tf32_matmul,
+        "tf32_cudnn": environment.tf32_cudnn,
+        "requested_ops": candidate.requested_ops,
+        "composer": candidate.composer,
+        "seed": candidate.seed,
+        "request_hash": candidate.request_hash,
+        "source_license": candidate.source_license,
+        "source_path": candidate.source_path,
+        **{name: getattr(measurement, name) for name in _MEASURED},
+        **{name: verdict.evidence.get(name) for name in _SCORES},
+    }
+    return {column.name: values[column.name] for column in DATASET}
+
+
+def rejected_row(candidate: Candidate, verdict: Verdict) -> dict[str, Any]:
+    """Return the row of a rejected candidate; its code only where that may be shown."""
+    shown = verdict.reason not in NEVER_SHOWN and is_licensed(candidate)
+    return {
+        "index": verdict.index,
+        "id": verdict.id,
+        "name": candidate.name,
+        "reason": verdict.reason,
+        "stage": verdict.stage,
+        "evidence": json.dumps(verdict.evidence),
+        **{name: verdict.evidence.get(name) for name in _SCORES},
+        "composer": candidate.composer,
+        "seed": candidate.seed,
+        "requested_ops": candidate.requested_ops,
+        "code": candidate.code if shown else None,
+    }
+
+
+def is_licensed(candidate: Candidate) -> bool:
+    """Return whether the text may be passed on: written for this set, or taken over with a known licence."""
+    return candidate.composer is not None or candidate.source_license is not None
+
+
+def with_splits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a whole dataset with their splits set."""
+    return [{**row, "split": split_of(json.loads(row["ops"]), len(rows))} for row in rows]

@@ -1,0 +1,76 @@
+"""Derived labels: what kind of task a row is, and on which side of the split it stands."""
+
+import pytest
+
+from data.labels import categories, category, difficulty, split_of
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    {
+        "torch.nn.Conv2d": "convolution",
+        "torch.nn.functional.conv_transpose1d": "convolution",
+        "torch.nn.GRUCell": "recurrent",
+        "torch.nn.MultiheadAttention": "attention",
+        "torch.nn.functional.scaled_dot_product_attention": "attention",
+        "torch.nn.RMSNorm": "normalization",
+        "torch.linalg.vector_norm": "reduction",
+        "torch.logsumexp": "reduction",
+        "torch.max": "reduction",
+        "torch.maximum": "elementwise",
+        "torch.exp": "elementwise",
+        "torch.softmax": "activation",
+        "torch.nn.GLU": "activation",
+        "torch.nn.functional.cross_entropy": "loss",
+        "torch.matmul": "linear algebra",
+        "torch.nn.Linear": "linear algebra",
+        "torch.linalg.inv": "linear algebra",
+        "torch.nn.UpsamplingBilinear2d": "resampling",
+        "torch.nn.functional.upsample_bilinear": "resampling",
+        "torch.cumsum": "scan",
+        "torch.topk": "sorting",
+        "torch.gather": "indexing",
+        "torch.cat": "rearrangement",
+        "torch.nn.ReflectionPad2d": "padding",
+        "torch.nn.AdaptiveAvgPool2d": "pooling",
+        "torch.nn.EmbeddingBag": "embedding",
+        "torch.fft.rfft": "fft",
+        "torch.cdist": "distance",
+    }.items(),
+)
+def test_category(operator, kind):
+    assert category(operator) == kind
+
+
+def test_categories_are_distinct_and_sorted():
+    assert categories(["torch.nn.ReLU", "torch.exp", "torch.nn.GELU"]) == ("activation", "elementwise")
+
+
+@pytest.mark.parametrize(
+    ("op_count", "intensity", "wanted"),
+    [
+        (1, 1, "easy"),
+        (2, 1, "easy"),
+        (1, 20, "medium"),
+        (3, 1, "medium"),
+        (2, 20, "medium"),
+        (3, 20, "hard"),
+        (5, 1, "hard"),
+    ],
+)
+def test_difficulty_counts_fusions_and_arithmetic(op_count, intensity, wanted):
+    assert difficulty(op_count, 1000 * intensity, 1000) == wanted
+
+
+def test_difficulty_without_flops():
+    assert difficulty(2, None, None) == "easy"
+
+
+def test_a_set_of_operators_is_on_one_side_of_the_split():
+    pairs = [(f"torch.a{first}", f"torch.b{second}") for first in range(100) for second in range(100)]
+    sides = [split_of(pair, 10_000) for pair in pairs]
+    assert sides == [split_of(pair[::-1] * 2, 20_000) for pair in pairs], (
+        "order, repeats and growth do not matter"
+    )
+    assert 0.04 < sides.count("validation") / len(sides) < 0.06
+    assert {split_of(pair, 999) for pair in pairs} == {"train"}
