@@ -15,8 +15,8 @@ from filters.verdict import Finding
 _IMPORTS = frozenset("torch math typing collections dataclasses functools".split())
 _FORBIDDEN_MODULES = tuple(
     """torch.utils.cpp_extension torch.utils.data torch.ops torch.classes torch._C torch._dynamo
-    torch._inductor torch.library torch.jit torch.multiprocessing torch.distributed torch.hub torch.package torch.onnx
-    torch.export torch.profiler torch.testing torch.autograd.profiler""".split()
+    torch._inductor torch.library torch.jit torch.multiprocessing torch.distributed torch.hub torch.package
+    torch.onnx torch.export torch.profiler torch.testing torch.autograd.profiler""".split()
 )
 _FORBIDDEN_NAMES = frozenset(
     """exec eval compile open input __import__ getattr setattr delattr globals locals vars breakpoint exit
