@@ -61,7 +61,7 @@ def read_hub(name: str) -> list[Candidate]:
         raise InputError(
             f"{name}: neither here nor readable from the Hub ({cause}); check the name"
         ) from error
-    return _candidates((row for table in tables for row in _rows(table)), name)
+    return _candidates(row for table in tables for row in _rows(table, name))
 
 
 def _from_folder(folder: Path) -> list[Candidate]:
@@ -69,7 +69,7 @@ def _from_folder(folder: Path) -> list[Candidate]:
     tables = sorted((folder / "data").glob("*.parquet")) or sorted(folder.glob("*.parquet"))
     tables = tables or sorted(folder.glob("*.jsonl"))
     if tables and not any(folder.glob("*.py")):
-        return _candidates((row for path in tables for row in _rows_of_file(path)), str(folder))
+        return _candidates(row for path in tables for row in _rows_of_file(path))
     scripts = [path for path in folder.rglob("*.py") if _is_visible(path.relative_to(folder))]
     if not scripts:
         raise InputError(f"{folder}: holds no .py, .parquet or .jsonl file; give a folder with tasks")
@@ -90,12 +90,12 @@ def _from_file(path: Path) -> list[Candidate]:
         read_table(path).column_names
     ):
         return read_candidates(path)
-    return _candidates(_rows_of_file(path), str(path))
+    return _candidates(_rows_of_file(path))
 
 
 def _rows_of_file(path: Path) -> Iterator[dict[str, Any]]:
     if path.suffix == ".parquet":
-        yield from _rows(read_table(path))
+        yield from _rows(read_table(path), str(path))
     elif path.suffix == ".jsonl":
         yield from _json_lines(path)
     else:
@@ -119,14 +119,20 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
             row = json.loads(_decoded(line))
         except (ValueError, RecursionError):
             row = None
-        if not isinstance(row, dict):
+        if not isinstance(row, dict) or "code" not in row:
             raise InputError(
-                f"{path}: line {number} is no JSON object (a cut file?); repair or remove that line"
+                f"{path}: line {number} is no JSON object with a field `code` (a cut file?); "
+                "repair or remove that line"
             )
         yield row
 
 
-def _rows(table: pa.Table) -> Iterator[dict[str, Any]]:
+def _rows(table: pa.Table, where: str) -> Iterator[dict[str, Any]]:
+    if "code" not in table.column_names:
+        raise InputError(
+            f"{where}: no column `code`, which the layouts of Ops-6K, KernelBench and OpWeaver all have "
+            f"(found: {', '.join(table.column_names)}); name the column with the tasks' source so"
+        )
     columns = {name: _values(table[name]) for name in table.column_names if name in _FIELDS}
     for position in range(table.num_rows):
         yield {name: values[position] for name, values in columns.items()}
@@ -147,13 +153,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-def _candidates(rows: Iterable[dict[str, Any]], where: str) -> list[Candidate]:
-    rows = list(rows)
-    if rows and not any("code" in row for row in rows):
-        raise InputError(
-            f"{where}: no column `code`, which the layouts of Ops-6K, KernelBench and OpWeaver all have; "
-            "name the column with the tasks' source so"
-        )
+def _candidates(rows: Iterable[dict[str, Any]]) -> list[Candidate]:
     return [_candidate(index, row) for index, row in enumerate(rows)]
 
 

@@ -166,6 +166,19 @@ def test_a_full_disk_is_one_clear_line_and_the_run_goes_on_later(small_disk):
         assert ledger.measurements("cpu") == before | {"last": Measurement(n_params=2)}
 
 
+def test_a_disk_without_room_for_a_new_ledger(small_disk):
+    fill(small_disk / "filler")
+    with pytest.raises(LedgerError, match=r"ledger\.sqlite: "):
+        Ledger.open(small_disk / "ledger.sqlite")
+
+
+def test_a_read_only_disk(read_only):
+    with pytest.raises(
+        LedgerError, match="cannot be opened; check that the folder exists and may be written"
+    ):
+        Ledger.open(read_only / "ledger.sqlite")
+
+
 def put_many(ledger: Ledger) -> None:
     for number in range(1000):
         ledger.put(str(number), "cpu", Measurement(fault_detail="x" * 5000))

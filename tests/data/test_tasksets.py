@@ -117,7 +117,7 @@ def test_json_lines_end_only_at_line_feeds(tmp_path):
 def test_a_torn_last_line_is_named(tmp_path):
     path = tmp_path / "set.jsonl"
     path.write_text('{"code": "a"}\n{"code": "b"}\n{"co')
-    with pytest.raises(InputError, match="line 3 is no JSON object"):
+    with pytest.raises(InputError, match="line 3 is no JSON object with a field `code`"):
         read_taskset(str(path))
 
 
@@ -174,6 +174,10 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path, offline_hub):
     (tmp_path / "set.csv").write_text("code\n")
     (tmp_path / "text.parquet").write_text("code\n")
     parquet(tmp_path / "verdicts.parquet", reason=["accepted"])
+    (tmp_path / "run").mkdir()
+    parquet(tmp_path / "run" / "candidates.parquet", code=["a"])
+    parquet(tmp_path / "run" / "operators.parquet", signature=["()"])
+    (tmp_path / "other.jsonl").write_text('{"source": "a"}')
     for where, why in {
         str(tmp_path / "absent.parquet"): "no such file or folder",
         "no-such-org/no-such-set": "neither here nor readable from the Hub",
@@ -182,6 +186,8 @@ def test_what_cannot_be_read_is_one_clear_line(tmp_path, offline_hub):
         str(tmp_path / "set.csv"): "unknown kind of file",
         str(tmp_path / "text.parquet"): "not a readable Parquet file",
         str(tmp_path / "verdicts.parquet"): "no column `code`",
+        str(tmp_path / "run"): "operators.parquet: no column `code`",
+        str(tmp_path / "other.jsonl"): "line 1 is no JSON object with a field `code`",
         "x" * 5000: "cannot be read",
     }.items():
         with pytest.raises(InputError) as refused:
