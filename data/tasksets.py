@@ -41,7 +41,7 @@ def read_taskset(where: str) -> list[Candidate]:
             raise InputError(f"{where}: no such file or folder; check the path")
     except OSError as error:
         raise InputError(
-            f"{where}: cannot be read ({error.strerror}); check the path and its rights"
+            f"{error.filename or where}: cannot be read ({error.strerror}); check the path and its rights"
         ) from error
     if not candidates:
         raise InputError(f"{where}: holds no tasks; give a set with at least one")
@@ -70,7 +70,9 @@ def _from_folder(folder: Path) -> list[Candidate]:
     tables = tables or sorted(folder.glob("*.jsonl"))
     if tables and not any(folder.glob("*.py")):
         return _candidates(row for path in tables for row in _rows_of_file(path))
-    scripts = [path for path in folder.rglob("*.py") if _is_visible(path.relative_to(folder))]
+    scripts = [
+        path for path in folder.rglob("*.py") if path.is_file() and _is_visible(path.relative_to(folder))
+    ]
     if not scripts:
         raise InputError(f"{folder}: holds no .py, .parquet or .jsonl file; give a folder with tasks")
     return [
