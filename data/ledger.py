@@ -16,7 +16,6 @@ from typing import Any
 
 from composer.candidate import Candidate
 from data.errors import InputError, StorageError
-from filters.environment import Environment
 from filters.measurement import Measurement
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
@@ -26,7 +25,6 @@ _LAYOUT = 1
 _TABLES = """
 CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE candidates (place INTEGER PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE environments (key TEXT PRIMARY KEY, record TEXT NOT NULL);
 CREATE TABLE measurements (
     id TEXT NOT NULL, environment TEXT NOT NULL, lost INTEGER NOT NULL, record TEXT NOT NULL,
     PRIMARY KEY (id, environment)
@@ -199,19 +197,6 @@ class Ledger:
         rows = self._rows("SELECT id, record FROM measurements WHERE environment = ?", (environment,))
         return {id: self._read(Measurement.from_json, record) for id, record in rows}
 
-    def add_environment(self, environment: Environment) -> None:
-        """Remember what an environment's key stands for, so that its measurements can be published later."""
-        with self._transaction() as connection:
-            connection.execute(
-                "INSERT INTO environments VALUES (?, ?) ON CONFLICT DO NOTHING",
-                (environment.key, _dumps(dataclasses.asdict(environment))),
-            )
-
-    def environments(self) -> list[Environment]:
-        """Return the environments of the run, the one that was added first in front."""
-        rows = self._rows("SELECT record FROM environments ORDER BY rowid")
-        return [self._read(_environment, record) for (record,) in rows]
-
     def replace_verdicts(self, verdicts: Sequence[Verdict]) -> None:
         """Replace all verdicts at once: a reader sees the old ones or the new ones, never a mixture.
 
@@ -266,10 +251,6 @@ def _dumps(value: Any) -> str:
 def _candidate(text: str) -> Candidate:
     fields = json.loads(text)
     return Candidate(**fields | {"requested_ops": tuple(fields["requested_ops"])})
-
-
-def _environment(text: str) -> Environment:
-    return Environment.from_dict(json.loads(text))
 
 
 def _verdict(text: str) -> Verdict:

@@ -1,6 +1,5 @@
 """The ledger keeps every committed row, whatever happens to the process, and explains what it cannot do."""
 
-import dataclasses
 import os
 import signal
 import sqlite3
@@ -15,7 +14,6 @@ import pytest
 from composer.candidate import Candidate
 from data.errors import InputError
 from data.ledger import Ledger, LedgerError
-from filters.environment import Environment
 from filters.measurement import Measurement
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
@@ -57,17 +55,6 @@ def test_everything_comes_back_after_reopening(tmp_path):
         assert ledger.get("a", "another card") is None
         assert ledger.verdicts() == [accepted, rejected]
         assert ledger.verdicts()[0].reason is Reason.ACCEPTED
-
-
-def test_environments_come_back_in_their_order(ledger):
-    cpu = Environment(
-        device_name="CPU", driver_version=None, cuda_version=None, torch_version="2.13.0",
-        transformers_version=None, tf32_matmul=False, tf32_cudnn=True, compile_backend="inductor", threads=2,
-    )  # fmt: skip
-    other = dataclasses.replace(cpu, threads=4)
-    for environment in (other, cpu, other):
-        ledger.add_environment(environment)
-    assert ledger.environments() == [other, cpu]
 
 
 def test_texts_that_are_not_utf_8_survive(ledger):
