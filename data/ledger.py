@@ -90,10 +90,7 @@ class Ledger:
         return ledger
 
     def _prepare(self) -> None:
-        """Switch to WAL, create the tables of a new file, refuse a file that is not ours."""
-        with _explained(self.path):
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
+        """Create the tables of a new file, refuse a file that is not ours untouched, switch to WAL."""
         with self._transaction() as connection:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             (layout,) = connection.execute("PRAGMA user_version").fetchone()
@@ -112,6 +109,9 @@ class Ledger:
                     f"{self.path}: written in layout {layout}, this version reads {_LAYOUT}; "
                     "use the version that wrote it or start a new run directory"
                 )
+        with _explained(self.path):
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
 
     def close(self) -> None:
         """Close the file; a closed ledger cannot be used again."""
