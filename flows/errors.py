@@ -1,0 +1,44 @@
+"""How a command ends, and the errors that decide it.
+
+| what happened | raised | exit code |
+|---|---|---|
+| the result is not the wanted one: rejected, too few rows, verdicts that do not add up | `Unfinished` | 1 |
+| options, settings or files that the user can put right | `UsageError`, `data.errors.InputError` | 2 |
+| the machine failed: disk, ledger, sandbox, Prefect's server | `InfrastructureError`, `data.errors.StorageError`, `filters.errors.SandboxFault` | 3 |
+| Ctrl-C, SIGTERM | `KeyboardInterrupt` | 130 |
+
+The text of each is one line: where, what failed, what to do next; `flows.cli` prints it and nothing else.
+What a candidate does wrong is never raised, it becomes a verdict. Any other exception is a bug and keeps its
+traceback.
+"""  # noqa: E501 - a table
+
+from data.errors import InputError, StorageError
+from filters.errors import SandboxFault
+
+
+class Unfinished(Exception):
+    """The command came to its end, but not with the wanted result."""
+
+
+class UsageError(Exception):
+    """The user asked for something that does not exist or does not fit."""
+
+
+class InfrastructureError(Exception):
+    """The machine around the run failed; the same command can be given again once it works."""
+
+
+EXIT_CODES: dict[type[Exception], int] = {
+    Unfinished: 1,
+    UsageError: 2,
+    InputError: 2,
+    InfrastructureError: 3,
+    StorageError: 3,
+    SandboxFault: 3,
+}
+INTERRUPTED = 130
+
+
+def exit_code(error: Exception) -> int | None:
+    """Return the exit code for an error that the user is told in one line, None for a bug."""
+    return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)

@@ -1,0 +1,148 @@
+"""An API for Prefect's flows: the user's own server, or a temporary one that lives as long as the run.
+
+Prefect's own ephemeral mode gives a first start 20 s (it takes 15 to 40 s on two cores), lets its server
+write to the user's terminal, and leaves that server running when the run is killed. So we start the same
+server ourselves: its output is kept back, its database lies in memory, and the kernel ends it together
+with us. Whoever wants to keep the history of flows sets PREFECT_API_URL to a server of their own.
+
+Prefect reads its settings when it is first imported, so nothing here imports it before they stand.
+"""
+
+import ctypes
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from flows.errors import InfrastructureError
+
+START_SECONDS = 180
+"""Limit of the server's start: 37 s were measured on two idle cores, this leaves room for busy ones."""
+STOP_SECONDS = 5
+PR_SET_PDEATHSIG = 1
+"""From linux/prctl.h: the signal that a process gets when its parent dies."""
+
+_QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+}
+"""No telemetry, and no lines of Prefect's own: the run shows its progress itself."""
+
+_SERVER = _QUIET | {
+    "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///:memory:",
+    "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+    "PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION": "false",
+    "PREFECT_SERVER_UI_ENABLED": "false",
+}
+
+
+class PrefectServer:
+    """A context manager around a run: starts a temporary server in the background if one is needed."""
+
+    def __enter__(self) -> Self:
+        for name, value in _QUIET.items():
+            os.environ.setdefault(name, value)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Prefect warns where the home directory cannot be written to
+            from prefect import settings
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        if not settings.PREFECT_API_URL.value():
+            self._start()
+        return self
+
+    def _start(self) -> None:
+        self._port = _free_port()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(self._port)],
+            env=os.environ | _SERVER,
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            start_new_session=True,  # Ctrl-C in the terminal is for us alone
+        )
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._output.close()
+
+    @contextmanager
+    def api(self) -> Iterator[None]:
+        """Let flows that are called in the block find the API; waits until the temporary server answers.
+
+        The API that the environment or a Prefect profile names goes first. Raises InfrastructureError.
+        """
+        if self._process is None:
+            yield
+            return
+        self._wait_until_healthy(self._process)
+        _never_through_a_proxy("127.0.0.1")
+        with self._settings.temporary_settings(
+            {
+                self._settings.PREFECT_API_URL: f"http://127.0.0.1:{self._port}/api",
+                # A heartbeat tells a server that a run is alive; this server dies with the run.
+                self._settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
+            }
+        ):
+            yield
+
+    def _wait_until_healthy(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not _healthy(self._port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self._output.seek(0)
+                output = self._output.read().decode(errors="replace").strip().splitlines()
+                raise InfrastructureError(
+                    f"Prefect: its temporary server did not start ({output[-1:] or 'no message'}); "
+                    "run the same command again, or set PREFECT_API_URL to a server of your own"
+                )
+            time.sleep(0.1)
+
+
+def _healthy(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/api/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _never_through_a_proxy(host: str) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), host]))
+
+
+def _serve(port: str) -> None:
+    """Become the server, tied to the parent's life by the kernel; without scheduler and event store."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    command = ["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", port, "--no-services"]
+    os.execv(sys.executable, [sys.executable, *command])
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

@@ -1,0 +1,73 @@
+"""How far the long stages are: a bar on a terminal, else a line every few seconds. All on stderr."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+LINE_SECONDS = 15
+"""Time between two lines where there is no terminal."""
+
+
+class Progress:
+    """Counts what is done in one stage at a time; may be told from many threads."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._lock = threading.Lock()
+        self._bars: Bars | None = None
+        self._task = TaskID(0)
+
+    @contextmanager
+    def stage(self, title: str, total: int) -> Iterator[None]:
+        """Show the stage for as long as the block runs."""
+        self._title, self._total = title, total
+        self._done = self._judged = self._accepted = 0
+        self._began = self._last_line = time.monotonic()
+        if not self._console.is_terminal:
+            yield
+            return
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"), TimeRemainingColumn(compact=True),
+        )  # fmt: skip
+        with Bars(*columns, console=self._console, transient=True) as self._bars:
+            self._task = self._bars.add_task(title, total=total, speed="")
+            yield
+        self._bars = None
+
+    def advance(self, accepted: bool | None = None) -> None:
+        """Count one more; `accepted` where it was judged."""
+        with self._lock:
+            self._done += 1
+            self._judged += accepted is not None
+            self._accepted += accepted is True
+            if self._bars is not None:
+                self._bars.update(self._task, advance=1, speed=self._speed())
+            elif time.monotonic() - self._last_line >= LINE_SECONDS:
+                self._last_line = time.monotonic()
+                self._console.print(self._line(), highlight=False, soft_wrap=True)
+
+    def _speed(self) -> str:
+        text = f"{self._rate():.2g}/s"
+        if self._judged:
+            text += f", accepted {self._accepted} of {self._judged} ({self._accepted / self._judged:.0%})"
+        return text
+
+    def _line(self) -> str:
+        left = (self._total - self._done) / self._rate()
+        return f"{self._title}: {self._done} of {self._total}, {self._speed()}, about {_duration(left)} left"
+
+    def _rate(self) -> float:
+        return self._done / max(time.monotonic() - self._began, 1e-3)
+
+
+def _duration(seconds: float) -> str:
+    minutes = seconds / 60
+    if minutes < 1.5:
+        return f"{seconds:.0f} s"
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
