@@ -9,8 +9,9 @@ Three vocabularies, each for one purpose:
   creation, comparisons, indexing or questions about a tensor, no dropout (it is inactive, or the task is
   stochastic), no arithmetic written as `+ - * / // %` (to torch, `x.add(y)` is the same call);
 - a **signature element** is an operator's kind, whatever its style: `nn.ReLU`, `F.relu` and `x.relu()` are
-  `relu`; `mm`, `bmm` and `@` are `matmul`; `torch.add` and `+` are `add`. Arithmetic and comparisons
-  count, the rest of the list above does not.
+  `relu`; `mm`, `bmm` and `@` are `matmul`; `torch.add` and `+` are `add`; `view` and `flatten` are
+  `reshape`. All that is called counts but for indexing and questions about a tensor; `computes` tells the
+  elements that do work from views, copies, casts, creation and inactive dropout.
 
 All three take dotted paths as `torch.overrides.resolve_name` spells them (`torch.Tensor.add`), canonical
 names, or paths of `torch.nn` classes. `label_of`, `element_of` and `module_label` take what runs.
@@ -32,11 +33,14 @@ def _words(text: str) -> frozenset[str]:
 
 
 VIEWS = _words(
-    """adjoint alias as_strided atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to chunk conj
-    diagonal dsplit expand expand_as flatten hsplit imag meshgrid moveaxis movedim narrow permute ravel real
-    reshape reshape_as resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims
-    t tensor_split transpose unbind unflatten unsqueeze view view_as view_as_complex view_as_real vsplit"""
+    """H T adjoint alias as_strided atleast_1d atleast_2d atleast_3d broadcast_tensors broadcast_to chunk conj
+    diagonal dsplit expand expand_as flatten hsplit imag mH mT meshgrid moveaxis movedim narrow permute ravel
+    real reshape reshape_as resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes
+    swapdims t tensor_split transpose unbind unflatten unsqueeze view view_as view_as_complex view_as_real
+    vsplit"""
 )
+PROPERTIES = frozenset(f"torch.Tensor.{name}" for name in ("T", "mT", "H", "mH", "real", "imag"))
+"""Views that are read like attributes."""
 COPIES = _words("clone contiguous copy detach requires_grad retain_grad")
 CASTS = _words(
     """bfloat16 bool byte cdouble cfloat chalf char cpu cuda double float half int long short to to_dense
@@ -50,12 +54,14 @@ CREATION = _words(
     randn_like random randperm range scalar_tensor tensor tril_indices triu_indices uniform zero zeros
     zeros_like"""
 )
-COMPARISONS = _words("allclose eq equal ge gt isclose isfinite isinf isnan isneginf isposinf le lt ne")
+COMPARISONS = _words(
+    """allclose eq equal ge gt is_complex is_floating_point is_nonzero is_tensor isclose isfinite isinf isnan
+    isneginf isposinf isreal le lt ne"""
+)
 QUESTIONS = _words(
-    """backward can_cast data_ptr dim element_size get_device get_default_dtype getitem is_complex
-    is_contiguous is_floating_point is_nonzero is_pinned is_signed is_tensor item manual_seed ndimension
-    nelement numel numpy promote_types result_type set_grad_enabled setitem size storage storage_offset
-    stride tolist untyped_storage"""
+    """backward can_cast data_ptr dim element_size get_default_dtype get_device getitem is_contiguous
+    is_pinned is_signed item manual_seed ndimension nelement numel numpy promote_types result_type
+    set_grad_enabled setitem size storage storage_offset stride tolist untyped_storage"""
 )
 DROPOUT = _words("alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout")
 ARITHMETIC = _words("add div floor_divide mul neg pos remainder sub")
@@ -90,6 +96,8 @@ _NO_OPERATORS = (
 )  # fmt: skip
 """Modules that contain, pass on or re-shape; what they call is seen by itself."""
 
+_CONTAINERS = frozenset(f"torch.nn.{cls.__name__}" for cls in (*_NO_OPERATORS[:5], nn.Module))
+
 _KINDS = {
     "mm": "matmul", "bmm": "matmul", "mv": "matmul", "amax": "max", "amin": "min", "inverse": "inv",
     "clampmin": "clamp", "clampmax": "clamp", "relu6": "hardtanh", "softmax2d": "softmax",
@@ -98,6 +106,11 @@ _KINDS = {
     "multiheadattention": "multiheadattentionforward", "upsample": "interpolate",
     "upsamplingnearest2d": "interpolate", "upsamplingbilinear2d": "interpolate",
     "upsamplebilinear": "interpolate", "upsamplenearest": "interpolate",
+    "flatten": "reshape", "ravel": "reshape", "reshapeas": "reshape", "squeeze": "reshape",
+    "unflatten": "reshape", "unsqueeze": "reshape", "view": "reshape", "viewas": "reshape",
+    "adjoint": "transpose", "mt": "transpose", "mh": "transpose", "h": "transpose", "t": "transpose",
+    "broadcastto": "expand", "expandas": "expand", "bfloat16": "to", "bool": "to", "byte": "to",
+    "double": "to", "float": "to", "half": "to", "int": "to", "long": "to", "type": "to", "typeas": "to",
 }  # fmt: skip
 """Signature elements that are one kind though torch gives them several names."""
 
@@ -112,6 +125,9 @@ def canonical_name(path: str) -> str | None:
         return f"torch.nn.{name}" if is_module and namespace != "torch.nn.init" else None
     if path.startswith("aten."):
         namespace, name = "torch", path.split(".")[1]
+    if name == "__get__":
+        path = namespace if namespace in PROPERTIES else ""
+        namespace, _, name = path.rpartition(".")
     name = _plain(name)
     if not name or name.startswith("_"):
         return None
@@ -130,7 +146,8 @@ def canonical_name(path: str) -> str | None:
         return path
     if callable(own):
         return f"torch.{name}"
-    return f"torch.Tensor.{name}" if callable(getattr(torch.Tensor, name, None)) else None
+    is_method = callable(getattr(torch.Tensor, name, None)) or f"torch.Tensor.{name}" in PROPERTIES
+    return f"torch.Tensor.{name}" if is_method else None
 
 
 def _plain(name: str) -> str:
@@ -160,17 +177,34 @@ def label_of_name(path: str) -> str | None:
 def signature_element(path: str) -> str | None:
     """Return the kind of operator that a path, canonical name or label stands for, None where none counts."""
     name = canonical_name(path)
-    if name is None or name == "torch.Tensor.unfold":
+    if name is None or name.rpartition(".")[2].strip("_") in QUESTIONS:
         return None
-    if name.startswith("torch.nn.") and not name.startswith("torch.nn.functional."):
-        if issubclass(_module_class(name), _NO_OPERATORS):
-            return None
-    elif name.rpartition(".")[2].strip("_") in _NEVER_COUNTED:
-        return None
-    kind = name.rpartition(".")[2].replace("_", "").lower().removeprefix("lazy").removesuffix("loss")
-    kind = re.sub(r"^(batchnorm|instancenorm)[123]d$", r"\1", kind)
+    if name == "torch.Tensor.unfold":
+        return "unfold_view"
+    return None if name in _CONTAINERS else kind_of_name(name)
+
+
+def computes(element: str) -> bool:
+    """Whether a signature element does work: not views, copies, casts, creation, inactive dropout."""
+    return element not in _LIGHT_KINDS
+
+
+def kind_of_name(path: str) -> str:
+    """Return the kind of operator of whatever is spelled like one: `nn.Conv2d`, `F.conv2d`, `conv2d`."""
+    name = path.rpartition(".")[2].removesuffix("_")
+    kind = _ALIASES.get(name, name).replace("_", "").lower().removesuffix("loss")
     kind = re.sub(r"^(reflection|replication|zero|constant|circular)pad[123]d$", "pad", kind)
     return _KINDS.get(kind, kind)
+
+
+def without_rank(element: str) -> str:
+    """Return an element as its function has it: `F.batch_norm` does not tell a rank, `nn.BatchNorm2d` does."""
+    return re.sub(r"^(batchnorm|instancenorm)[123]d$", r"\1", element)
+
+
+_LIGHT_KINDS = frozenset(
+    {kind_of_name(name) for name in VIEWS | COPIES | CASTS | CREATION | DROPOUT} | {"unfold_view", "identity"}
+)
 
 
 def label_of(func: Callable[..., Any]) -> str | None:
@@ -191,11 +225,23 @@ def module_label(module: nn.Module) -> str | None:
     What a module without label calls has to be looked at by itself; what a labelled one calls is its
     own affair. A local subclass that keeps torch's forward counts as the class it inherits from.
     """
+    path = _torch_class(module)
+    return label_of_name(path) if path else None
+
+
+def module_element(module: nn.Module) -> str | None:
+    """Return the signature element of a module whose forward is torch's own, `nn.Identity` included."""
+    path = _torch_class(module)
+    return signature_element(path) if path else None
+
+
+def _torch_class(module: nn.Module) -> str | None:
     for base in type(module).__mro__:
-        if "forward" in vars(base) and not base.__module__.startswith("torch.nn.modules."):
+        from_torch = base.__module__.startswith("torch.nn.modules.")
+        if base is nn.Module or (not from_torch and "forward" in vars(base)):
             return None
-        if base.__module__.startswith("torch.nn.modules.") and base is not nn.Module:
-            return label_of_name(f"torch.nn.{base.__name__}")
+        if from_torch:
+            return f"torch.nn.{base.__name__}"
     return None
 
 

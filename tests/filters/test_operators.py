@@ -6,7 +6,16 @@ import torch.nn.functional as F
 from torch import nn
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from filters.operators import canonical_name, element_of, label_of, module_label, signature_element
+from filters.operators import (
+    canonical_name,
+    computes,
+    element_of,
+    label_of,
+    module_element,
+    module_label,
+    signature_element,
+    without_rank,
+)
 
 X = torch.rand(4, 4) + 0.5
 IMAGE = torch.rand(2, 4, 8, 8)
@@ -96,7 +105,20 @@ def test_arithmetic_and_comparisons_count_in_signatures_only():
     assert elements(lambda: 1 - X / 3) == ["div", "sub"]
     assert elements(lambda: X > 1) == ["gt"]
     assert elements(lambda: torch.add(X, 1)) == elements(lambda: X + 1) == ["add"]
-    assert elements(lambda: X.T.contiguous().view(-1)[0]) == []
+
+
+def test_views_and_copies_are_elements_that_do_no_work():
+    seen = elements(lambda: X.T.contiguous().view(-1)[0].float().clone())
+    assert seen == ["transpose", "contiguous", "reshape", "to", "clone"]
+    assert not any(computes(element) for element in seen)
+    assert elements(lambda: torch.zeros_like(F.dropout(X, 0.1, False)).unfold(0, 2, 1)) == [
+        "dropout",
+        "zeroslike",
+        "unfold_view",
+    ]
+    assert computes("add")
+    assert computes("unfold")
+    assert elements(lambda: X.flatten().size(0)) == elements(lambda: X.reshape(-1)) == ["reshape"]
 
 
 @pytest.mark.parametrize("run", [lambda: X @ X, lambda: torch.mm(X, X), lambda: torch.bmm(X[None], X[None])])
@@ -126,7 +148,7 @@ PAIRS = [
 @pytest.mark.parametrize("module", MODULES + PAIRS, ids=lambda module: type(module).__name__)
 def test_a_module_and_its_function_are_one_element(module):
     inputs = [torch.rand(2, 4)] * 2 if module in PAIRS else [IMAGE]
-    as_module = signature_element(module_label(module))
+    as_module = without_rank(module_element(module))
     called = elements(lambda: module.eval()(*inputs))
     assert as_module in called
     assert set(called) <= {as_module, "add", "sub"}
@@ -153,6 +175,9 @@ def test_labels_of_modules():
         nn.Module(),
     ):
         assert module_label(silent) is None
+    assert module_element(nn.Sequential()) is None
+    assert module_element(nn.Identity()) == "identity"
+    assert module_element(nn.Dropout2d()) == signature_element("torch.nn.functional.dropout2d")
 
 
 def test_whatever_torch_makes_of_a_name_it_is_the_same_operator():
