@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from composer.candidate import Candidate
+from filters.admission import MemoryBudget
 from filters.conversation import Conversation, Limits
 from filters.environment import Environment
 from filters.errors import Interrupted, SandboxFault
@@ -23,6 +24,7 @@ from filters.exclusive import Exclusive
 from filters.judge import claim_of
 from filters.measurement import Measurement
 from filters.policy import Policy
+from filters.reasons import Reason
 from filters.settings import FilterSettings
 from filters.spawner import Spawner
 
@@ -107,15 +109,27 @@ class Engine:
         Raises Interrupted after `stop`, SandboxFault if the machinery fails.
         """
         with self._slots:
-            measurement = self._converse(self._main, self._job(candidate, "measure")).measurement()
+            measurement = self._run(self._main, candidate, "measure")
             if measurement.output_digest is None or measurement.fault == "worker_lost":
                 return measurement
-            twin = self._converse(self._twin, self._job(candidate, "digest")).measurement()
+            twin = self._run(self._twin, candidate, "digest")
             if twin.fault == "worker_lost":
                 return measurement.with_facts({"fault": "worker_lost", "fault_detail": twin.fault_detail})
             return measurement.with_facts(
                 {"fresh_process_equal": twin.output_digest == measurement.output_digest}
             )
+
+    def _run(self, spawner: Spawner, candidate: Candidate, mode: str) -> Measurement:
+        """Run one job under the small memory cap, and under the large one if that was not enough."""
+        job = self._job(candidate, mode)
+        if self._memory is None:
+            return self._converse(spawner, job).measurement()
+        for cap in self._memory.caps():
+            with self._memory.reserve(cap):
+                measurement = self._converse(spawner, job | {"device_memory_bytes": cap}).measurement()
+            if measurement.fault != Reason.OUT_OF_MEMORY:
+                break
+        return measurement
 
     def _converse(self, spawner: Spawner, job: dict[str, Any], keep_cache: bool = False) -> Conversation:
         """Run one job in one child and return the finished conversation."""
@@ -180,6 +194,8 @@ class Engine:
         conversation = self._converse(self._main, self._base_job("environment"))
         if not conversation.answers:
             raise SandboxFault(f"the device {self.device} does not answer: {conversation.fault_text()}")
+        device_bytes = conversation.answers.pop("device_bytes")
+        self._memory = MemoryBudget(device_bytes) if device_bytes else None
         return Environment.from_dict(conversation.answers)
 
     def _warm_compiler(self) -> None:

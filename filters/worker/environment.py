@@ -13,7 +13,7 @@ from filters.environment import Environment
 
 
 def here(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `Environment` for the device of this job."""
+    """Return the fields of `Environment` and `device_bytes`, the memory of the device (None for a CPU)."""
     cuda = job["device"] == "cuda"
     environment = Environment(
         device_name=torch.cuda.get_device_name() if cuda else _cpu_name(),
@@ -26,7 +26,8 @@ def here(job: dict[str, Any]) -> dict[str, Any]:
         compile_backend=job["compile_backend"],
         threads=job["threads"],
     )
-    return dataclasses.asdict(environment)
+    device_bytes = torch.cuda.get_device_properties(0).total_memory if cuda else None
+    return dataclasses.asdict(environment) | {"device_bytes": device_bytes}
 
 
 def _cpu_name() -> str:

@@ -24,7 +24,7 @@ from filters.worker import answers, building, clock, compiling, observing, repea
 from filters.worker.channel import Channel
 from filters.worker.conduct import Snapshot, Watch
 from filters.worker.environment import here
-from filters.worker.subject import CandidateFault, Subject
+from filters.worker.subject import CandidateFault, Subject, is_out_of_memory, one_line
 
 Facts = dict[str, Any]
 StageCall = tuple[Stage, Callable[[], Facts]]
@@ -50,10 +50,18 @@ def run(connection: socket) -> None:
     if mode == "environment":
         channel.send("facts", facts=here(channel.job))
     else:
+        _cap_device_memory(channel.job.get("device_memory_bytes"))
         subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
         _run_stages(stages, channel)
     channel.send("end")
+
+
+def _cap_device_memory(cap_bytes: int | None) -> None:
+    if cap_bytes is not None:
+        torch.cuda.set_per_process_memory_fraction(
+            cap_bytes / torch.cuda.get_device_properties(0).total_memory
+        )
 
 
 def _run_stages(stages: list[StageCall], channel: Channel) -> None:
@@ -63,7 +71,7 @@ def _run_stages(stages: list[StageCall], channel: Channel) -> None:
     for stage, measure in stages:
         channel.send("stage", stage=stage)
         try:
-            facts = measure()
+            facts = _measured(measure)
         except CandidateFault as fault:
             if fault.fault == "contract":
                 channel.send("facts", facts={"contract_fault": fault.detail})
@@ -74,6 +82,16 @@ def _run_stages(stages: list[StageCall], channel: Channel) -> None:
         measurement = measurement.with_facts(facts)
         if first_finding(measurement, policy, claim, only=stage) is not None:
             return
+
+
+def _measured(measure: Callable[[], Facts]) -> Facts:
+    """Call a stage; memory that our own analysis ran out of counts like the candidate's."""
+    try:
+        return measure()
+    except (MemoryError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise CandidateFault("out_of_memory", one_line(error)) from error
+        raise
 
 
 def _digest_stages(subject: Subject, channel: Channel) -> list[StageCall]:

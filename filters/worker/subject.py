@@ -130,7 +130,9 @@ def is_out_of_memory(error: BaseException) -> bool:
     """True for every way in which Python and torch say that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    text = str(error)
+    # the CUDA allocator's own report of an exhausted device can fail and raise something else instead
+    return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "CachingAllocator" in text)
 
 
 def one_line(error: BaseException) -> str:
