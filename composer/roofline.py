@@ -19,31 +19,43 @@ from composer.execution import bind, empty_inputs
 from composer.plan import RUNNING, Plan
 from composer.profiles import DeviceProfile
 
+_GROUPS = 8
+"""Place of `groups` among the arguments of `aten.convolution`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What one forward of a plan costs."""
 
     seconds: float
+    tensor_bytes: int
+    """The largest tensor."""
     input_bytes: int
     peak_bytes: int
-    """Inputs, parameters, and the largest operand and intermediates of one operator."""
+    """Inputs, and the operand and results of the operator that has most of them."""
 
 
 def estimate(plan: Plan, profile: DeviceProfile) -> Estimate:
     """Return the predicted cost."""
-    seconds, largest = 0.0, 0
+    seconds, largest_step = 0.0, 0
     with FakeTensorMode(), torch.no_grad():
         tensors = empty_inputs(plan)
-        input_bytes = sum(_bytes(tensor) for tensor in tensors.values())
+        sizes = [_bytes(tensor) for tensor in tensors.values()]
+        input_bytes = sum(sizes)
         for step in plan.steps:
             call = bind(step, plan.sizes)
             with _Cost(profile) as cost:
                 result = call(tensors)
-            largest = max(largest, _bytes(tensors[RUNNING]) + cost.result_bytes)
+            largest_step = max(largest_step, _bytes(tensors[RUNNING]) + sum(cost.result_bytes))
             seconds += cost.seconds
+            sizes += cost.result_bytes
             tensors = {**tensors, RUNNING: result}
-    return Estimate(seconds=seconds, input_bytes=input_bytes, peak_bytes=input_bytes + largest)
+    return Estimate(
+        seconds=seconds,
+        tensor_bytes=max(sizes),
+        input_bytes=input_bytes,
+        peak_bytes=input_bytes + largest_step,
+    )
 
 
 class _Cost(TorchDispatchMode):
@@ -53,23 +65,27 @@ class _Cost(TorchDispatchMode):
         super().__init__()
         self.profile = profile
         self.seconds = 0.0
-        self.result_bytes = 0
+        self.result_bytes: list[int] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not func.is_view:
-            self._add(func._overloadpacket, args, kwargs or {}, result)
+        results = [_bytes(tensor) for tensor in _tensors(result)]
+        if results and not func.is_view and func._overloadpacket is not torch.ops.aten._unsafe_view:
+            operands = {id(tensor): _bytes(tensor) for tensor in _tensors((args, kwargs))}
+            formula = flop_registry.get(func._overloadpacket)
+            flops = formula(*args, **(kwargs or {}), out_val=result) if formula else 0
+            bytes_moved = sum(operands.values()) + sum(results)
+            self.seconds += self.profile.seconds(_kind_of(func, args), bytes_moved, flops)
+            self.result_bytes += results
         return result
 
-    def _add(self, packet: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> None:
-        results = sum(_bytes(tensor) for tensor in _tensors(result))
-        operands = sum(_bytes(tensor) for tensor in {id(t): t for t in _tensors((args, kwargs))}.values())
-        formula = flop_registry.get(packet)
-        flops = formula(*args, **kwargs, out_val=result) if formula else 0
-        self.seconds += self.profile.seconds(packet.__name__, operands + results, flops)
-        self.result_bytes += results
+
+def _kind_of(func: Any, args: tuple[Any, ...]) -> str:
+    """Name of the aten operator; grouped convolutions are a kind of their own, far from dense ones in speed."""
+    name = func._overloadpacket.__name__
+    return "grouped_convolution" if name == "convolution" and args[_GROUPS] > 1 else name
 
 
 def _tensors(tree: Any) -> list[Tensor]:

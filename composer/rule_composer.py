@@ -71,7 +71,7 @@ class RuleComposer:
             if draft is None or not sound(draft.plan(), draft.effects):
                 continue
             plan = solve(draft.plan(), self.profile, seconds, rng)
-            if sound(plan, draft.effects):
+            if plan and sound(plan, draft.effects):
                 return plan
         raise TooFewRulesError(f"no sound layer of {arity} operators found in {_TRIES} drafts")
 

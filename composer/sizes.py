@@ -14,6 +14,9 @@ FASTEST, SLOWEST = 1.5e-3, 15e-3
 BOUNDS = {"N": (4, 2**22), "F": (256, 4368), "L": (48, 1952), "C": (16, 256), "H": (24, 256), "W": (24, 256)}
 """Smallest and largest size of each kind of axis."""
 
+_STEP = 1.5
+"""Ratio of neighbouring sizes of the ladder."""
+
 _MOVES = 24
 """Changes of sizes other than the batch before the nearest plan found is taken."""
 
@@ -26,7 +29,7 @@ def ladder() -> tuple[int, ...]:
     """
     rungs = []
     for k in range(-14, 25):
-        size = 256 * 1.5**k
+        size = 256 * _STEP**k
         unit = 16 if size >= 40 else 8 if size >= 12 else 1
         rungs.append(max(1, round(size / unit) * unit))
     return tuple(dict.fromkeys(rungs))
@@ -43,24 +46,26 @@ def wanted_seconds(rng: random.Random) -> float:
     return math.exp(rng.uniform(math.log(FASTEST), math.log(SLOWEST)))
 
 
-def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random) -> Plan:
+def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random) -> Plan | None:
     """Return the plan with sizes whose predicted time is near the wanted one, within the profile's memory.
 
-    The batch is solved first; where it meets a bound, another axis moves by one step.
+    The batch is solved first; where it meets a bound, another axis moves by one step. None where no sizes
+    come near the range of wanted times.
     """
-    best, best_error = plan, math.inf
+    best, best_cost, best_error = plan, None, math.inf
     for _ in range(_MOVES):
         plan, cost = _solve_batch(plan, profile, seconds)
         error = _error(cost, profile, seconds)
         if error < best_error:
-            best, best_error = plan, error
-        if error < math.log(1.5):
+            best, best_cost, best_error = plan, cost, error
+        if error < math.log(_STEP):
             break
         moved = _moved(plan, smaller=cost.seconds > seconds or not _fits(cost, profile), rng=rng)
         if moved is None:
             break
         plan = moved
-    return best
+    near = best_cost is not None and FASTEST / _STEP <= best_cost.seconds <= SLOWEST * _STEP
+    return best if near else None
 
 
 def _solve_batch(plan: Plan, profile: DeviceProfile, seconds: float) -> tuple[Plan, Estimate]:
@@ -82,7 +87,11 @@ def _solve_batch(plan: Plan, profile: DeviceProfile, seconds: float) -> tuple[Pl
 
 
 def _fits(cost: Estimate, profile: DeviceProfile) -> bool:
-    return cost.input_bytes <= profile.input_bytes_max and cost.peak_bytes <= profile.peak_bytes_max
+    return (
+        cost.tensor_bytes <= profile.tensor_bytes_max
+        and cost.input_bytes <= profile.input_bytes_max
+        and cost.peak_bytes <= profile.peak_bytes_max
+    )
 
 
 def _error(cost: Estimate, profile: DeviceProfile, seconds: float) -> float:

@@ -21,13 +21,10 @@ def _convolution(draft: Draft, running: Running) -> Call:
 
 
 def _pool(draft: Draft, running: Running) -> Call:
-    """Windows side by side, or overlapping."""
+    """Windows side by side."""
     kernel_size = draft.constant("POOL_SIZE", draft.rng.choice((2, 3)))
-    kwargs = (("stride", 1),) if draft.rng.random() < 0.3 else ()
     extent = running.layout[2:]
-    return Call(
-        args=(kernel_size,), kwargs=kwargs, axes=extent, count=draft.sizes[kernel_size.name] ** len(extent)
-    )
+    return Call(args=(kernel_size,), axes=extent, count=draft.sizes[kernel_size.name] ** len(extent))
 
 
 def _adaptive_pool(draft: Draft, running: Running) -> Call:
@@ -70,14 +67,6 @@ RULES = (
         layouts=("NCHW",),
         call=_pool,
         transfer=AVERAGED,
-        alone=False,
-    ),
-    Rule(
-        operator="torch.nn.MaxPool1d",
-        kind="module",
-        layouts=("NCL",),
-        call=_pool,
-        transfer=LARGEST_OF,
         alone=False,
     ),
     Rule(

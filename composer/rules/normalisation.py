@@ -112,7 +112,7 @@ RULES = (
     Rule(
         operator="torch.nn.functional.normalize",
         kind="function",
-        layouts=_WITH_FEATURES,
+        layouts=("NF", "NLF"),
         call=_along_features,
         transfer=UNIT_NORM,
         pins=("rms",),
