@@ -83,7 +83,7 @@ class _Cost(TorchDispatchMode):
 
 
 def _kind_of(func: Any, args: tuple[Any, ...]) -> str:
-    """Name of the aten operator; grouped convolutions are a kind of their own, far from dense ones in speed."""
+    """Name of the aten operator; grouped convolutions, far slower per FLOP, are a kind of their own."""
     name = func._overloadpacket.__name__
     return "grouped_convolution" if name == "convolution" and args[_GROUPS] > 1 else name
 

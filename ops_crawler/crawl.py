@@ -15,7 +15,7 @@ class Source(Protocol):
         ...
 
 
-class UnknownSource(ValueError):  # noqa: N818 - reads as what the user did
+class UnknownSource(ValueError):
     """A source was asked for that nobody provides. Raised by `crawl`; its text is one line for the user."""
 
 

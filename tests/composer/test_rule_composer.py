@@ -1,15 +1,21 @@
 """What every composed candidate must be, and that it depends on seed and index alone."""
 
+import ast
 import json
 import os
+import random
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+import torch
 
+from composer.candidate import Candidate
 from composer.profiles import CPU, H200
-from composer.rule_composer import RuleComposer
+from composer.rule_composer import ARITY_SHARES, RuleComposer, TooFewRulesError, drawn_arity
+from composer.sizes import ladder
 from ops_crawler.crawl import crawl
 from ops_crawler.operator import Operator
 
@@ -31,13 +37,25 @@ def operators() -> list[Operator]:
     return crawl()
 
 
+@pytest.fixture(scope="module")
+def candidates(operators: list[Operator]) -> list[Candidate]:
+    composer = RuleComposer(operators, CPU, seed=3)
+    return [composer.compose(index) for index in range(COUNT)]
+
+
 def compose_elsewhere(indices: list[int], hash_seed: str) -> list[str]:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", COMPOSE.format(indices=indices)],
-        env=environment, cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", COMPOSE.format(indices=indices)]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
+
+
+def constants(code: str) -> dict[str, int]:
+    return {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in ast.parse(code).body
+        if isinstance(node, ast.Assign)
+    }
 
 
 def test_same_seed_same_source_in_every_process_and_order():
@@ -47,6 +65,65 @@ def test_same_seed_same_source_in_every_process_and_order():
     assert len(set(one)) == len(one)
 
 
-def test_profiles_change_sizes_but_not_the_layer_asked_for(operators):
-    on_cpu, on_gpu = (RuleComposer(operators, profile, seed=5).compose(1) for profile in (CPU, H200))
-    assert on_cpu.code != on_gpu.code
+def test_composing_leaves_torchs_generator_alone(operators):
+    before = torch.get_rng_state()
+    RuleComposer(operators, CPU, seed=1).compose(0)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_another_seed_and_another_profile_give_other_sources(operators):
+    sources = {
+        RuleComposer(operators, profile, seed).compose(1).code
+        for profile, seed in ((CPU, 5), (CPU, 6), (H200, 5))
+    }
+    assert len(sources) == 3
+
+
+def test_arity_follows_the_original():
+    rng = random.Random(0)
+    counts = Counter(drawn_arity(rng) for _ in range(20_000))
+    for arity, percent in ARITY_SHARES.items():
+        share = percent / sum(ARITY_SHARES.values())
+        assert counts[arity] / 20_000 == pytest.approx(share, abs=0.006)
+
+
+def test_candidates_say_who_asked_for_what(candidates, operators):
+    known = {operator.name for operator in operators}
+    for index, candidate in enumerate(candidates):
+        assert (candidate.index, candidate.seed) == (index, 3)
+        assert (candidate.composer, candidate.origin) == ("rules", "rules")
+        assert set(candidate.requested_ops) <= known
+        assert 1 <= len(candidate.requested_ops) <= 5
+
+
+def test_few_candidates_share_a_signature(candidates):
+    assert len({candidate.requested_ops for candidate in candidates}) >= 0.9 * COUNT
+
+
+def test_axes_lie_on_the_ladder(candidates):
+    for candidate in candidates:
+        sizes = constants(candidate.code)
+        axes = [
+            size for name, size in sizes.items() if not name.startswith(("KERNEL", "POOL", "OUTPUT", "NUM"))
+        ]
+        assert set(axes) <= set(ladder()), candidate.code
+
+
+def test_sources_are_plain_modules_without_literal_device_or_comment(candidates):
+    for candidate in candidates:
+        names = [node.name for node in ast.parse(candidate.code).body if hasattr(node, "name")]
+        assert names == ["Model", "get_inputs", "get_init_inputs"]
+        assert not any(word in candidate.code for word in ("device", "cuda", "#", '"""'))
+
+
+def test_a_rule_without_its_operator_is_not_used(operators):
+    few = [op for op in operators if op.name in ("torch.nn.Mish", "torch.erf", "torch.sin", "torch.hypot")]
+    composer = RuleComposer(few, CPU, seed=0)
+    used = {name for index in range(12) for name in composer.compose(index).requested_ops}
+    assert used <= {operator.name for operator in few}
+
+
+def test_operators_without_any_rule_are_refused_in_one_line(operators):
+    with pytest.raises(TooFewRulesError, match="none of the 1 operators") as error:
+        RuleComposer([op for op in operators if op.name == "torch.nn.LSTM"], CPU, seed=0)
+    assert "\n" not in str(error.value)
