@@ -7,41 +7,20 @@ import select
 import signal
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from filters.exclusive import Exclusive
+from filters.limits import Consumption, Limits
 from filters.measurement import Measurement, checked_facts
-from filters.reasons import Stage
+from filters.reasons import Reason, Stage
 from filters.spawner import Child, Spawner
-from filters.worker.forkserver import OUR_FAILURE
+from filters.worker.keeper import OUR_FAILURE
 
 _POLL_SECONDS = 0.05
-_START_SECONDS = 30
 _END_SECONDS = 20
 _MESSAGE_BYTES_MAX = 4 << 20
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one candidate may use; wall-clock seconds per stage, stopped time not counted."""
-
-    stage_seconds: float
-    timing_seconds: float
-    compile_seconds: float
-    memory_bytes: int
-    """Resident memory that the worker may add to what it started with."""
-
-    def seconds(self, stage: str | None) -> float:
-        """Return the limit of one stage."""
-        if stage is None:
-            return _START_SECONDS
-        if stage == Stage.RUNTIME:
-            return self.timing_seconds
-        return self.compile_seconds if stage in (Stage.COMPILE, Stage.COMPARE) else self.stage_seconds
 
 
 class Conversation:
@@ -71,26 +50,26 @@ class Conversation:
         self._fault: str | None = None
         self._detail: str | None = None
         self._done: list[str] = []
-        self._base_bytes: int | None = None
         self.answers: dict[str, Any] = {}
         """All facts that arrived."""
 
     def hold(self) -> None:
-        """Run the child to its end. Its process group does not survive this call."""
+        """Run the child to its end. Nothing that it has started survives this call."""
         log = os.open(self._scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             child = self._spawner.spawn(self._scratch, log)
         finally:
             os.close(log)
-        self._exclusive.enter(child, self._spawner)
+        self._exclusive.enter(child)
+        consumption = Consumption(child, self._scratch)
         try:
             self._send(child, self._job.encode())
             while not self._stopping.is_set() and self._listen(child):
-                self._enforce(child)
+                self._enforce(child, consumption)
         finally:
             self._end(child)
             self._exclusive.leave(child)
-            child.channel.close()
+            child.close()
 
     def measurement(self) -> Measurement:
         """Return the facts, with the fault that ended them if there was one."""
@@ -131,7 +110,7 @@ class Conversation:
         for line in lines:
             self._take(child, line)
         if len(self._pending) > _MESSAGE_BYTES_MAX:
-            self._break_off(child, "crashed", "flooded its result channel")
+            self._break_off(child, Reason.CRASHED, "flooded its result channel")
         return bool(received)
 
     def _take(self, child: Child, line: bytes) -> None:
@@ -163,42 +142,39 @@ class Conversation:
         try:
             self.answers |= message["facts"] if self._stage is None else checked_facts(message["facts"])
         except ValueError as error:
-            self._break_off(child, "crashed", f"reported nonsense: {error}")
+            self._break_off(child, Reason.CRASHED, f"reported nonsense: {error}")
             return
         if "done" in message:
             self._done.append(str(message["done"]))
 
-    def _enforce(self, child: Child) -> None:
+    def _enforce(self, child: Child, consumption: Consumption) -> None:
+        child.listen()
         limit = self._limits.seconds(self._stage)
-        if self._fault is None and self._clock() - self._stage_started > limit:
-            self._break_off(child, "timeout", f"{self._stage or 'start'} took longer than {limit:g} s")
-        resident = _resident_bytes(child.pid)
-        if resident is None:
-            return
-        self._base_bytes = resident if self._base_bytes is None else self._base_bytes
-        if self._fault is None and resident - self._base_bytes > self._limits.memory_bytes:
-            gib = self._limits.memory_bytes / (1 << 30)
-            self._break_off(child, "too_much_memory", f"more than {gib:g} GiB of main memory")
+        if self._clock() - self._stage_started > limit:
+            self._break_off(child, Reason.TIMEOUT, f"{self._stage or 'start'} took longer than {limit:g} s")
+        excess = consumption.excess(self._limits)
+        if excess is not None:
+            self._break_off(child, *excess)
 
     def _break_off(self, child: Child, fault: str, detail: str) -> None:
         if self._fault is None:
             self._fault, self._detail = fault, detail
-        self._spawner.signal(child, signal.SIGKILL)
+        child.signal(signal.SIGKILL)
 
     def _end(self, child: Child) -> None:
         """Wait for the exit, killing if need be, and tell a silent death from a finished job."""
         if not self._finished:
-            self._spawner.signal(child, signal.SIGKILL)
-        if not child.ended.wait(_END_SECONDS):
-            self._spawner.signal(child, signal.SIGKILL)
-            child.ended.wait(_END_SECONDS)
+            child.signal(signal.SIGKILL)
+        if not child.wait(_END_SECONDS):
+            child.signal(signal.SIGKILL)
+            child.wait(_END_SECONDS)
         if self._finished or self._fault is not None:
             return
         unheard = child.exit_code is None and child.exit_signal is None
         if self._stage is None or unheard or child.exit_code == OUR_FAILURE:
-            self._fault = "worker_lost"
+            self._fault = Reason.WORKER_LOST
         else:
-            self._fault = "crashed"
+            self._fault = Reason.CRASHED
         self._detail = f"{child.how_it_ended()} during {self._stage or 'start'}{self._last_words()}"
 
     def _last_words(self) -> str:
@@ -208,11 +184,3 @@ class Conversation:
             lines = [line.strip() for line in tail.splitlines() if line.strip()]
             return f": {lines[-1][:200]}" if lines else ""
         return ""
-
-
-def _resident_bytes(pid: int | None) -> int | None:
-    """Return the resident size of a process, None if it is not there (any more)."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
-    except (OSError, IndexError):
-        return None

@@ -17,14 +17,16 @@ from typing import Any, Self
 
 from composer.candidate import Candidate
 from filters.admission import MemoryBudget
-from filters.conversation import Conversation, Limits
+from filters.conversation import Conversation
 from filters.environment import Environment
 from filters.errors import Interrupted, SandboxFault
 from filters.exclusive import Exclusive
 from filters.judge import claim_of
+from filters.limits import Limits
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
+from filters.sandbox.layers import LayerName, choose
 from filters.settings import FilterSettings
 from filters.spawner import Spawner
 
@@ -58,11 +60,18 @@ class Engine:
     """A context manager; `measure` may be called from as many threads as there are workers."""
 
     def __init__(
-        self, settings: FilterSettings, policy: Policy, timings: Mapping[str, dict[str, Any]] | None = None
+        self,
+        settings: FilterSettings,
+        policy: Policy,
+        timings: Mapping[str, dict[str, Any]] | None = None,
+        *,
+        unsafe: bool = False,
     ) -> None:
+        """`unsafe` lets foreign code run where no sandbox works."""
         self._settings = settings
         self._policy = policy
         self._timings = timings or {}
+        self._unsafe = unsafe
         self._exclusive = Exclusive()
         self._stopping = threading.Event()
         self.device = _device(settings.device)
@@ -75,12 +84,15 @@ class Engine:
         """Start both servers, ask the machine what it is and warm the compiler's cache."""
         with contextlib.ExitStack() as stack:
             try:
-                self._scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opweaver-")))
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="opweaver-"))
+                self._scratch = Path(folder).resolve()
             except OSError as error:
                 raise SandboxFault(f"no scratch folder: {error}. Set TMPDIR to a writable place.") from error
-            self._main = Spawner(_FIRST_HASH_SEED, compiles=True)
+            layer = choose(self._settings.sandbox)
+            self.sandbox: LayerName = layer.name
+            self._main = Spawner(_FIRST_HASH_SEED, layer, self._scratch, compiles=True)
             stack.callback(self._main.close)
-            self._twin = Spawner(_OTHER_HASH_SEED, compiles=False)
+            self._twin = Spawner(_OTHER_HASH_SEED, layer, self._scratch, compiles=False)
             stack.callback(self._twin.close)
             self._main.wait_ready()
             self._twin.wait_ready()
@@ -106,8 +118,13 @@ class Engine:
     def measure(self, candidate: Candidate) -> Measurement:
         """Run one candidate. Blocks until a slot is free and the facts are complete.
 
-        Raises Interrupted after `stop`, SandboxFault if the machinery fails.
+        Raises Interrupted after `stop`, SandboxFault if the machinery fails or may not run the candidate.
         """
+        if self.sandbox == "none" and candidate.origin != "rules" and not self._unsafe:
+            raise SandboxFault(
+                f"{candidate.name}: code that our own rules did not write runs only in a sandbox. "
+                "See `opweaver doctor` for why there is none, or allow it with --unsafe."
+            )
         with self._slots:
             measurement = self._run(self._main, candidate, "measure")
             if measurement.output_digest is None or measurement.fault == "worker_lost":
@@ -153,7 +170,7 @@ class Engine:
             for name in ("work", "home"):
                 (folder / name).mkdir()
             if self._warm_cache.exists():
-                shutil.copytree(self._warm_cache, folder / "inductor")
+                shutil.copytree(self._warm_cache, folder / "inductor", copy_function=_copy_or_link)
         except OSError as error:
             raise SandboxFault(
                 f"{self._scratch}: {error.strerror}. Free some space or set TMPDIR."
@@ -206,6 +223,14 @@ class Engine:
             raise SandboxFault(
                 f"torch.compile does not work here: {conversation.fault_text()}. Run `opweaver doctor`."
             )
+
+
+def _copy_or_link(source: str, target: str) -> None:
+    """Copy what a worker may change; link precompiled headers, which are large and stay as they are."""
+    if source.endswith(".gch"):
+        Path(target).symlink_to(source)
+    else:
+        shutil.copy2(source, target)
 
 
 def _device(wanted: str) -> str:

@@ -1,7 +1,7 @@
 """One worker times, all others stand still.
 
 A lock among the workers is not enough on a small machine: a neighbour's compiler would share the cores
-and the caches. So the parent stops the neighbours' process groups for the fraction of a second that a
+and the caches. So the parent stops every process of the neighbours for the fraction of a second that a
 timing takes, and does not count that time against their limits.
 """
 
@@ -9,7 +9,7 @@ import signal
 import threading
 from time import monotonic
 
-from filters.spawner import Child, Spawner
+from filters.spawner import Child
 
 
 class Exclusive:
@@ -18,23 +18,23 @@ class Exclusive:
     def __init__(self) -> None:
         self._turn = threading.Lock()
         self._members = threading.Lock()
-        self._running: dict[Child, Spawner] = {}
+        self._running: set[Child] = set()
         self._holder: Child | None = None
         self._held_since = 0.0
         self._held_before = 0.0
 
-    def enter(self, child: Child, spawner: Spawner) -> None:
+    def enter(self, child: Child) -> None:
         """Add a child; during a neighbour's timing it is stopped at once."""
         with self._members:
-            self._running[child] = spawner
+            self._running.add(child)
             if self._holder is not None:
-                spawner.signal(child, signal.SIGSTOP)
+                child.signal(signal.SIGSTOP)
 
     def leave(self, child: Child) -> None:
         """Remove a child that has ended, and give the machine back if it held it."""
         self.release(child)
         with self._members:
-            self._running.pop(child, None)
+            self._running.discard(child)
 
     def acquire(self, child: Child) -> None:
         """Stop everybody else. Blocks while another child is timing."""
@@ -61,6 +61,5 @@ class Exclusive:
             return self._held_before + held
 
     def _signal_others(self, child: Child, number: int) -> None:
-        for other, spawner in self._running.items():
-            if other is not child:
-                spawner.signal(other, number)
+        for other in self._running - {child}:
+            other.signal(number)

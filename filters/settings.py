@@ -23,3 +23,6 @@ class FilterSettings(BaseModel):
     compile_backend: Literal["inductor", "aot_eager"] = Field(
         "inductor", description="Backend of torch.compile; `aot_eager` only for quick tests of the pipeline."
     )
+    sandbox: Literal["auto", "bubblewrap", "namespaces", "landlock", "none"] = Field(
+        "auto", description="What confines the workers; `auto` takes the first of the others that works here."
+    )

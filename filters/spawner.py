@@ -1,19 +1,24 @@
-"""The parent's side of a forkserver: start it, ask for children, signal them, hear of their ends."""
+"""The engine's side of a forkserver: start it, ask for workers, signal them, hear of their ends."""
 
 import json
 import os
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 from filters.errors import SandboxFault
+from filters.sandbox.layers import Layer
 
 _READY_SECONDS = 180
+_CLOSE_SECONDS = 1
 _PASSED_ON = (
     "PATH",
     "LANG",
@@ -32,139 +37,152 @@ _PASSED_ON = (
     "TRITON_PTXAS_PATH",
     "TRITON_LIBCUDA_PATH",
 )
-"""Variables that workers may see; everything else (keys, tokens, proxies) stays with the parent."""
+"""Variables that workers may see; everything else (keys, tokens, proxies) stays with the engine."""
+
+_CREDENTIALS = struct.Struct("3i")  # pid, user, group of the sender, filled in by the kernel
 
 
 @dataclass(eq=False)
 class Child:
-    """One worker process, known by its token. `ended` is set once its exit has been heard of."""
+    """One worker with its keeper. Process ids are as seen from here, whatever namespace they live in."""
 
-    token: int
     channel: socket.socket
-    spawned: threading.Event = field(default_factory=threading.Event)
-    ended: threading.Event = field(default_factory=threading.Event)
-    pid: int | None = None
+    leash: socket.socket
+    keeper_pid: int | None = None
+    worker_pid: int | None = None
+    base_bytes: int = 0
+    """Resident memory with which the worker started, most of it shared with the server."""
+    ended: bool = False
     exit_code: int | None = None
     exit_signal: int | None = None
+
+    def signal(self, number: int) -> None:
+        """Signal every process of the worker; no effect once it has ended."""
+        with suppress(OSError):  # the keeper is gone, and all below it with it
+            self.leash.send(bytes([number]))
+
+    def listen(self) -> None:
+        """Take what the keeper has sent so far."""
+        while not self.ended and select.select([self.leash], [], [], 0)[0]:
+            self._take_one()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end of the worker and all its descendants; False if it takes longer."""
+        deadline = monotonic() + seconds
+        while not self.ended and select.select([self.leash], [], [], max(0, deadline - monotonic()))[0]:
+            self._take_one()
+        return self.ended
+
+    def close(self) -> None:
+        """Let go of the sockets. A worker that still runs is killed by its keeper."""
+        self.channel.close()
+        self.leash.close()
 
     def how_it_ended(self) -> str:
         """Say it in words: `signal SIGSEGV` or `exit status 3`."""
         if self.exit_signal is not None:
             return f"signal {signal.Signals(self.exit_signal).name}"
-        return f"exit status {self.exit_code}"
+        return "no answer" if self.exit_code is None else f"exit status {self.exit_code}"
+
+    def _take_one(self) -> None:
+        try:
+            message, ancillary, _, _ = self.leash.recvmsg(4096, socket.CMSG_SPACE(_CREDENTIALS.size))
+        except ConnectionResetError:
+            message, ancillary = b"", []
+        if not message:
+            self.ended = True
+            return
+        fields = json.loads(message)
+        if "role" in fields:
+            pid, _, _ = _CREDENTIALS.unpack(ancillary[0][2])
+            if fields["role"] == "keeper":
+                self.keeper_pid = pid
+            else:
+                self.worker_pid, self.base_bytes = pid, fields["resident_bytes"]
+        else:
+            self.exit_code, self.exit_signal = fields["code"], fields["signal"]
+            self.ended = True
 
 
 class Spawner:
-    """One forkserver with its own hash seed."""
+    """One forkserver with its own hash seed, confined by a layer."""
 
-    def __init__(self, hash_seed: int, *, compiles: bool) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-m", "filters.worker.forkserver", str(theirs.fileno())]
-        if compiles:
-            command.append("--compile")
-        self._process = subprocess.Popen(
-            command,
-            pass_fds=[theirs.fileno()],
-            env=_environment(hash_seed),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            cwd=Path(__file__).resolve().parent.parent,
-        )
-        theirs.close()
-        self._control = ours
-        self._children: dict[int, Child] = {}
-        self._next_token = 0
+    def __init__(self, hash_seed: int, layer: Layer, scratch_root: Path, *, compiles: bool) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        confinement = layer.confinement(scratch_root).to_json()
+        command = [*layer.prefix(scratch_root), sys.executable, "-m", "filters.worker.forkserver"]
+        command += [str(theirs.fileno()), confinement, *(["--compile"] if compiles else [])]
         self._lock = threading.Lock()
-        self._ready = threading.Event()
-        self._dead = threading.Event()
-        threading.Thread(target=self._listen, name="forkserver-events", daemon=True).start()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._started = threading.Event()
+        self._last_words = ""
+        # a thread of its own: the kernel ends the server with the very thread that started it
+        self._thread = threading.Thread(
+            target=self._attend, args=(command, _environment(hash_seed, scratch_root), theirs), daemon=True
+        )
+        self._thread.start()
+        self._started.wait()
 
     def wait_ready(self) -> None:
         """Wait until the server has loaded torch. Raises SandboxFault if it does not come up."""
-        if self._ready.wait(_READY_SECONDS) and not self._dead.is_set():
+        readable, _, _ = select.select([self._control], [], [], _READY_SECONDS)
+        if readable and self._control.recv(16):
             return
         self.close()
-        assert self._process.stderr is not None
-        last = self._process.stderr.read().decode(errors="replace").strip().splitlines()[-1:] or [
-            "no message"
-        ]
-        raise SandboxFault(f"the worker server did not start: {last[0]}. Run `opweaver doctor`.")
+        raise SandboxFault(
+            f"the worker server did not start: {self._last_words or 'no message'}. Run `opweaver doctor`."
+        )
 
     def spawn(self, scratch: Path, log_fd: int) -> Child:
-        """Fork a worker whose files live under `scratch`. Raises SandboxFault if the server is gone."""
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with self._lock:
-            child = Child(self._next_token, ours)
-            self._next_token += 1
-            self._children[child.token] = child
-            request = json.dumps({"op": "spawn", "token": child.token, "scratch": str(scratch)}).encode()
+        """Start a worker whose files live under `scratch`. Raises SandboxFault if the server is gone."""
+        channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        leash, their_leash = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        leash.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        with self._lock, their_channel, their_leash:
+            handed_over = [their_channel.fileno(), log_fd, their_leash.fileno()]
             try:
-                socket.send_fds(self._control, [request], [theirs.fileno(), log_fd])
+                socket.send_fds(self._control, [str(scratch).encode()], handed_over)
             except OSError as error:
                 raise SandboxFault(
                     f"the worker server is gone ({error}). Run the same command again."
                 ) from error
-            finally:
-                theirs.close()
-        return child
-
-    def signal(self, child: Child, number: int) -> None:
-        """Signal the child's process group; no effect once it has ended."""
-        with self._lock:
-            try:
-                self._control.send(
-                    json.dumps({"op": "signal", "token": child.token, "signal": number}).encode()
-                )
-            except OSError:
-                return  # the server is gone, and its children died with it
+        return Child(channel, leash)
 
     def close(self) -> None:
-        """End the server and every child."""
+        """End the server and every worker."""
         self._control.close()
-        self._process.kill()
-        self._process.wait()
+        self._thread.join(_CLOSE_SECONDS)
+        if self._process is not None:
+            self._process.kill()
+        self._thread.join()
 
-    def _listen(self) -> None:
-        """Take the server's messages until it ends; runs in a thread of its own."""
-        while True:
-            try:
-                message = self._control.recv(4096)
-            except OSError:
-                message = b""
-            if not message:
-                break
-            self._take(json.loads(message))
-        self._dead.set()
-        self._ready.set()
-        for child in list(self._children.values()):
-            child.spawned.set()
-            child.ended.set()
-
-    def _take(self, event: Mapping[str, int | str | None]) -> None:
-        if event["op"] == "ready":
-            self._ready.set()
+    def _attend(self, command: list[str], environment: dict[str, str], theirs: socket.socket) -> None:
+        """Start the server and wait for its end."""
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    command,
+                    pass_fds=[theirs.fileno()],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    start_new_session=True,
+                    cwd=Path(__file__).resolve().parent.parent,
+                )
+        except OSError as error:
+            self._last_words = str(error)
             return
-        child = self._children[int(event["token"] or 0)]
-        if event["op"] == "spawned":
-            child.pid = int(event["pid"] or 0)
-            child.spawned.set()
-            return
-        child.exit_code = _number(event["code"])
-        child.exit_signal = _number(event["signal"])
-        del self._children[child.token]
-        child.spawned.set()
-        child.ended.set()
+        finally:
+            self._started.set()
+        _, errors = self._process.communicate()
+        self._last_words = (errors.decode(errors="replace").strip().splitlines() or [""])[-1]
 
 
-def _number(value: int | str | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _environment(hash_seed: int) -> dict[str, str]:
+def _environment(hash_seed: int, scratch_root: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return kept | {
+        "TMPDIR": str(scratch_root),
         "PYTHONHASHSEED": str(hash_seed),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",

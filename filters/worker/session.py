@@ -7,6 +7,7 @@ reason ends the measuring, because nothing that costs more can change a rejectio
 
 import gc
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -38,6 +39,14 @@ def preload_compiler() -> None:
     import torch._inductor.scheduler  # noqa: F401
 
 
+def _use_own_headers() -> None:
+    """Keep precompiled headers in this worker's cache; inductor chose their folder in the server."""
+    codecache: Any = sys.modules.get("torch._inductor.codecache")
+    if codecache is not None:
+        codecache._HEADER_DIR = os.path.join(os.environ["TORCHINDUCTOR_CACHE_DIR"], "headers")  # noqa: PTH118
+        codecache._HEADER_LOCK_DIR = os.path.join(codecache._HEADER_DIR, "locks")  # noqa: PTH118
+
+
 def run(connection: socket) -> None:
     """Serve the one job of this process."""
     channel = Channel(connection)
@@ -50,6 +59,7 @@ def run(connection: socket) -> None:
     if mode == "environment":
         channel.send("facts", facts=here(channel.job))
     else:
+        _use_own_headers()
         _cap_device_memory(channel.job.get("device_memory_bytes"))
         subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)

@@ -1,0 +1,1 @@
+"""What stands between a candidate and the machine: layers, each tried before it is trusted."""
