@@ -156,9 +156,9 @@ class Conversation:
         if excess is not None:
             self._break_off(child, *excess)
 
-    def _break_off(self, child: Child, fault: str, detail: str) -> None:
+    def _break_off(self, child: Child, fault: Reason, detail: str) -> None:
         if self._fault is None:
-            self._fault, self._detail = fault, detail
+            self._fault, self._detail = fault.value, detail
         child.signal(signal.SIGKILL)
 
     def _end(self, child: Child) -> None:
@@ -172,9 +172,9 @@ class Conversation:
             return
         unheard = child.exit_code is None and child.exit_signal is None
         if self._stage is None or unheard or child.exit_code == OUR_FAILURE:
-            self._fault = Reason.WORKER_LOST
+            self._fault = Reason.WORKER_LOST.value
         else:
-            self._fault = Reason.CRASHED
+            self._fault = Reason.CRASHED.value
         self._detail = f"{child.how_it_ended()} during {self._stage or 'start'}{self._last_words()}"
 
     def _last_words(self) -> str:
