@@ -47,7 +47,7 @@ def estimate(plan: Plan, profile: DeviceProfile) -> Estimate:
             with _Cost(profile) as cost:
                 result = call(tensors)
             largest_step = max(largest_step, _bytes(tensors[RUNNING]) + sum(cost.result_bytes))
-            seconds += cost.seconds
+            seconds += cost.seconds * profile.slowdowns.get(step.operator, 1.0)
             sizes += cost.result_bytes
             tensors = {**tensors, RUNNING: result}
     return Estimate(

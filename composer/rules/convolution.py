@@ -1,4 +1,4 @@
-"""Convolutions and pooling."""
+"""Convolutions and pooling. Extents that pooling or a stride has shortened are not shortened again."""
 
 from composer.draft import Draft, Running
 from composer.plan import Argument
@@ -7,14 +7,13 @@ from composer.values import AVERAGED, LARGEST_OF, PROJECTED
 
 
 def _convolution(draft: Draft, running: Running) -> Call:
-    """Dense or depthwise; keeps the extent, or strides over it."""
+    """Dense or depthwise; keeps the extent, or strides over it where it is long enough for certain."""
     channels = running.size("C")
     depthwise = draft.rng.random() < 0.3
     out_channels = channels if depthwise else draft.axis_size("C", "OUT_CHANNELS")
     kernel_size = draft.constant("KERNEL_SIZE", draft.rng.choice((3, 5)))
-    kwargs: list[tuple[str, Argument]] = [("padding", "same")]
-    if draft.rng.random() < 0.25:
-        kwargs = [("stride", 2)]
+    strides = all(running.names[2:]) and draft.rng.random() < 0.25
+    kwargs: list[tuple[str, Argument]] = [("stride", 2) if strides else ("padding", "same")]
     if depthwise:
         kwargs.append(("groups", channels))
     return Call(args=(channels, out_channels, kernel_size), kwargs=tuple(kwargs), axes="C")
@@ -59,6 +58,7 @@ RULES = (
         layouts=("NCL",),
         call=_pool,
         transfer=AVERAGED,
+        named="LHW",
         alone=False,
     ),
     Rule(
@@ -67,6 +67,7 @@ RULES = (
         layouts=("NCHW",),
         call=_pool,
         transfer=AVERAGED,
+        named="LHW",
         alone=False,
     ),
     Rule(
@@ -75,6 +76,7 @@ RULES = (
         layouts=("NCHW",),
         call=_pool,
         transfer=LARGEST_OF,
+        named="LHW",
         alone=False,
     ),
     Rule(
@@ -83,5 +85,6 @@ RULES = (
         layouts=("NCHW",),
         call=_adaptive_pool,
         transfer=LARGEST_OF,
+        named="LHW",
     ),
 )
