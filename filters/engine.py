@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from composer.candidate import Candidate
 from filters.admission import MemoryBudget
+from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
 from filters.environment import Environment
 from filters.errors import Interrupted, SandboxFault
@@ -96,7 +97,7 @@ class Engine:
             stack.callback(self._twin.close)
             self._main.wait_ready()
             self._twin.wait_ready()
-            self._warm_cache = self._scratch / "warm"
+            self._cache = CompilerCache(self._scratch)
             self.environment = self._ask_environment()
             if self._settings.compile_backend == "inductor":
                 self._warm_compiler()
@@ -157,8 +158,8 @@ class Engine:
                 spawner, scratch, job, self._limits(), self._exclusive, self._stopping
             )
             conversation.hold()
-            if keep_cache and (scratch / "inductor").exists():
-                (scratch / "inductor").rename(self._warm_cache)
+            if keep_cache:
+                self._cache.take_from(scratch)
         if self._stopping.is_set():
             raise Interrupted
         return conversation
@@ -169,8 +170,7 @@ class Engine:
             folder = Path(tempfile.mkdtemp(dir=self._scratch))
             for name in ("work", "home"):
                 (folder / name).mkdir()
-            if self._warm_cache.exists():
-                shutil.copytree(self._warm_cache, folder / "inductor", copy_function=_copy_or_link)
+            self._cache.copy_to(folder)
         except OSError as error:
             raise SandboxFault(
                 f"{self._scratch}: {error.strerror}. Free some space or set TMPDIR."
@@ -219,18 +219,10 @@ class Engine:
         """Compile one small task and keep the compiler's cache: later children start from a copy of it."""
         job = self._job(Candidate(index=0, name="warm-up", code=_WARMING_TASK), "warm")
         conversation = self._converse(self._main, job, keep_cache=True)
-        if not self._warm_cache.exists():
+        if not self._cache.is_warm:
             raise SandboxFault(
                 f"torch.compile does not work here: {conversation.fault_text()}. Run `opweaver doctor`."
             )
-
-
-def _copy_or_link(source: str, target: str) -> None:
-    """Copy what a worker may change; link precompiled headers, which are large and stay as they are."""
-    if source.endswith(".gch"):
-        Path(target).symlink_to(source)
-    else:
-        shutil.copy2(source, target)
 
 
 def _device(wanted: str) -> str:
