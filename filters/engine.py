@@ -138,7 +138,7 @@ class Engine:
             )
 
     def _run(self, spawner: Spawner, candidate: Candidate, mode: str) -> Measurement:
-        """Run one job under the small memory cap, and under the large one if that was not enough."""
+        """Run one job under the smallest memory cap that is enough."""
         job = self._job(candidate, mode)
         if self._memory is None:
             return self._converse(spawner, job).measurement()
