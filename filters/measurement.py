@@ -193,6 +193,8 @@ def _as(wanted: Any, value: Any, name: str) -> Any:
         return tuple(_as(typing.get_args(wanted)[0], item, name) for item in value)
     if wanted is float and type(value) is int:
         return float(value)
+    if wanted is str and isinstance(value, str):
+        return str(value)  # a member of `Reason` or `Stage` as well
     if type(value) is not wanted:
         raise ValueError(f"{name} should be {wanted.__name__}, is {type(value).__name__}")
     return value
