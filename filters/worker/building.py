@@ -16,7 +16,8 @@ def build(subject: Subject) -> dict[str, Any]:
     start_bytes = resident_peak_bytes()
     subject.load()
     subject.build()
-    subject.inputs = subject.draw(0)
+    drawn = subject.draw(0)
+    subject.inputs = subject.copy(drawn)
     facts: dict[str, Any] = {"contract_fault": "", **_input_facts(subject.inputs)}
     facts["inputs_fixed"] = trees.same_bits(subject.inputs, subject.draw(1))
     facts["n_params"] = sum(p.numel() for p in subject.model.parameters())
@@ -24,10 +25,10 @@ def build(subject: Subject) -> dict[str, Any]:
         return facts
     if subject.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(subject.device)
-        subject.output = subject.forward(subject.fresh_inputs())
+        subject.output = subject.forward(drawn)
         peak = torch.cuda.max_memory_allocated(subject.device)
     else:
-        subject.output = subject.forward(subject.fresh_inputs())
+        subject.output = subject.forward(drawn)
         peak = resident_peak_bytes() - start_bytes
     facts["peak_memory_mb"] = round(peak / 1e6, 1)
     return facts
@@ -53,7 +54,11 @@ def conduct(subject: Subject, before: Snapshot) -> dict[str, Any]:
         for position, (item, kept) in enumerate(zip(inputs, subject.inputs, strict=True))
         if [t._version for t in trees.tensors(item)] != versions[position] or not trees.same_bits(item, kept)
     ]
-    effects = sorted(subject.watch.events) + list(before.changes())
     if not canaries.intact():
-        effects.append("wrote to tensors that are not its own")
-    return {"side_effects": effects, "mutated_inputs": mutated}
+        subject.watch.events.add("wrote to tensors that are not its own")
+    return {**side_effects(subject, before), "mutated_inputs": mutated}
+
+
+def side_effects(subject: Subject, before: Snapshot) -> dict[str, Any]:
+    """Return what the candidate has changed in its process so far."""
+    return {"side_effects": sorted({*subject.watch.events, *before.changes()})}

@@ -30,7 +30,7 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
         with torch.no_grad():
             output = compiled(*subject.fresh_inputs())
         subject.synchronize()
-    except (KeyboardInterrupt, SystemExit, Exception) as error:  # the compiler may raise anything
+    except BaseException as error:  # candidate code and the compiler may raise anything
         fault = "out_of_memory" if is_out_of_memory(error) else "compile_failed"
         raise CandidateFault(fault, one_line(error)) from error
     counters = torch._dynamo.utils.counters

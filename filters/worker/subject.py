@@ -1,5 +1,6 @@
 """The candidate inside its worker: source loaded, model built, inputs drawn."""
 
+import copy
 import importlib.util
 import resource
 import sys
@@ -9,10 +10,12 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from filters.worker import trees
 from filters.worker.conduct import Watch
 from filters.worker.randomness import seed_all
+from filters.worker.set_order import execute_with_own_sets
 
 _MODEL_SEED = 1234
 _FIRST_DRAW_SEED = 42
@@ -26,6 +29,10 @@ class CandidateFault(Exception):
         super().__init__(detail)
         self.fault = fault
         self.detail = detail
+
+
+class CannotTell(BaseException):
+    """A probe of ours does not apply here. Passes through the candidate's handlers on its way out."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,7 +52,7 @@ class Subject:
     dtypes: set[torch.dtype] = field(default_factory=set)
     """Floating dtypes of all intermediate results, once observed."""
 
-    def load(self) -> None:
+    def load(self, *, own_sets: bool = False) -> None:
         """Import the source from a real file: inductor, inspect and Triton need one."""
         path = Path.cwd().parent / "task.py"
         path.write_text(self.job["code"], encoding="utf-8")
@@ -55,7 +62,10 @@ class Subject:
         self.task = importlib.util.module_from_spec(spec)
         sys.modules["task"] = self.task
         with self.guard("init_failed", "import"):
-            spec.loader.exec_module(self.task)
+            if own_sets:
+                execute_with_own_sets(self.job["code"], str(path), self.task)
+            else:
+                spec.loader.exec_module(self.task)
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(self.task, name, None)):
                 raise CandidateFault("contract", f"{name} is missing after the import")
@@ -69,11 +79,17 @@ class Subject:
             arguments = self.task.get_init_inputs()
         if not isinstance(arguments, list | tuple):
             raise CandidateFault("contract", f"get_init_inputs() returns {type(arguments).__name__}, no list")
-        if len(arguments) == 2 and isinstance(arguments[0], list) and isinstance(arguments[1], dict):
-            raise CandidateFault("contract", "get_init_inputs() returns [args, kwargs], no flat list")
-        with self.guard("init_failed", "Model()"):
-            self.model = self.task.Model(*arguments)
-            self.model = self.model.to(self.device).eval()
+        try:
+            with self.guard("init_failed", "Model()"):
+                self.model = self.task.Model(*arguments)
+                self.model = self.model.to(self.device).eval()
+        except CandidateFault as fault:
+            if [type(a) for a in arguments] == [list, dict]:  # KernelBook's dialect
+                detail = f"get_init_inputs() returns [args, kwargs], no flat list ({fault.detail})"
+                raise CandidateFault("contract", detail) from fault
+            raise
+        if any(is_lazy(p) for p in self.model.parameters()):
+            raise CandidateFault("init_failed", "Model(): lazy parameters, without values before a forward")
 
     def draw(self, number: int) -> list[Any]:
         """Return a fresh draw of inputs on the device. The same number gives the same draw."""
@@ -82,7 +98,12 @@ class Subject:
             inputs = self.task.get_inputs()
         if not isinstance(inputs, list | tuple):
             raise CandidateFault("contract", f"get_inputs() returns {type(inputs).__name__}, no list")
-        return [trees.map_tensors(item, lambda t: t.to(self.device)) for item in inputs]
+        return [trees.map_tensors(item, self._placed) for item in inputs]
+
+    def _placed(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Move an input to the device as a leaf, which can be copied with its strides."""
+        moved = tensor.to(self.device)
+        return moved if moved.is_leaf else moved.detach().requires_grad_(moved.requires_grad)
 
     def forward(self, inputs: list[Any], model: nn.Module | None = None) -> Any:
         """Run one eager forward to its end, as every consumer does: without gradients."""
@@ -93,7 +114,12 @@ class Subject:
 
     def fresh_inputs(self) -> list[Any]:
         """Return a copy of draw 0."""
-        return [trees.map_tensors(item, torch.clone) for item in self.inputs]
+        return self.copy(self.inputs)
+
+    def copy(self, inputs: list[Any]) -> list[Any]:
+        """Copy inputs with their strides and with what they share; a clone would be dense."""
+        with self.guard("inputs_failed", "copying the inputs"):
+            return copy.deepcopy(inputs)
 
     def synchronize(self) -> None:
         """Wait for the device; device-side errors surface here."""
@@ -118,10 +144,10 @@ class _Guard:
         self._candidate.__exit__(None, None, None)
         if error is None or isinstance(error, CandidateFault):
             return
-        if isinstance(error, SystemExit | KeyboardInterrupt):
-            raise CandidateFault("crashed", f"{self._where}: raised {type(error).__name__}") from error
+        if isinstance(error, CannotTell):
+            return
         if not isinstance(error, Exception):
-            return  # a signal of ours on its way out
+            raise CandidateFault("crashed", f"{self._where}: raised {type(error).__name__}") from error
         fault = "out_of_memory" if is_out_of_memory(error) else self._fault
         raise CandidateFault(fault, f"{self._where}: {one_line(error)}") from error
 

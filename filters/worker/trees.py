@@ -1,5 +1,6 @@
 """Trees of tensors: leaves, bits and structure. Used on inputs, outputs and module state."""
 
+import copy
 import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,21 +28,31 @@ def _walk(tree: Any) -> Iterator[Any]:
         yield tree
 
 
+def is_plain(leaf: Any) -> bool:
+    """True for tensors whose bits can be read: not sparse, nested, quantized or without storage."""
+    if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+        return False
+    return not (leaf.is_nested or leaf.is_quantized or leaf.is_meta)
+
+
 def tensors(tree: Any) -> list[torch.Tensor]:
-    """Return the tensors among the leaves."""
-    return [leaf for leaf in _walk(tree) if isinstance(leaf, torch.Tensor)]
+    """Return the plain tensors among the leaves."""
+    return [leaf for leaf in _walk(tree) if is_plain(leaf)]
 
 
 def map_tensors(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Return the tree with every tensor replaced; containers become plain lists, tuples and dicts."""
+    """Return the tree with every tensor replaced; kinds of tuples and dicts stay what they are."""
     if isinstance(tree, torch.Tensor):
         return change(tree)
     if isinstance(tree, list):
         return [map_tensors(item, change) for item in tree]
     if isinstance(tree, tuple):
-        return tuple(map_tensors(item, change) for item in tree)
+        items = [map_tensors(item, change) for item in tree]
+        return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if isinstance(tree, dict):
-        return {key: map_tensors(item, change) for key, item in tree.items()}
+        changed = copy.copy(tree)
+        changed.update({key: map_tensors(item, change) for key, item in tree.items()})
+        return changed
     return tree
 
 
@@ -51,7 +62,7 @@ def structure(tree: Any) -> str:
         return "[" + ", ".join(structure(item) for item in tree) + "]"
     if isinstance(tree, dict):
         return "{" + ", ".join(f"{key!r}: {structure(item)}" for key, item in tree.items()) + "}"
-    if isinstance(tree, torch.Tensor):
+    if is_plain(tree):
         return f"{dtype_name(tree)}{list(tree.shape)}"
     return type(tree).__name__
 
@@ -74,7 +85,7 @@ def same_bits(left: Any, right: Any) -> bool:
     if structure(left) != structure(right):
         return False
     for one, other in zip(_walk(left), _walk(right), strict=True):
-        if isinstance(one, torch.Tensor):
+        if is_plain(one):
             if not torch.equal(bits(one), bits(other)):
                 return False
         elif one is not other and repr(one) != repr(other):
