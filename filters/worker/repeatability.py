@@ -6,15 +6,15 @@ from typing import Any
 import torch
 
 from filters.worker import trees
+from filters.worker.carried import state_digest
 from filters.worker.randomness import advanced, seed_all, states
 from filters.worker.scatter import ScatterTargets
+from filters.worker.set_order import turned_round, uses_sets
 from filters.worker.subject import CandidateFault, Subject
 
 _REPEATS = 5
 """One repeat misses low-entropy cases; torchfuzz repeats six times."""
 _POISON_BYTES_MAX = 1 << 30
-_SIMPLE = (int, float, complex, bool, str, bytes, type(None))
-_CONTAINERS = (dict, list, tuple, set, frozenset)
 
 
 def repeatability(subject: Subject) -> dict[str, Any]:
@@ -23,21 +23,22 @@ def repeatability(subject: Subject) -> dict[str, Any]:
     before = states(subject.device)
     first = subject.forward(subject.fresh_inputs())
     consumed = advanced(before, states(subject.device))
-    state = _state(subject)
+    state = state_digest(subject.model, subject.task)
 
     seed_all(8)
     other_seed = subject.forward(subject.fresh_inputs())
-    repeats_equal = True
+    repeats_equal = trees.same_bits(subject.output, first)
     for _ in range(_REPEATS - 2):
-        _poison(first, subject.device)
+        _poison(first)
         repeats_equal = repeats_equal and trees.same_bits(first, subject.forward(subject.fresh_inputs()))
+    state_changed = state_digest(subject.model, subject.task) != state
     with ScatterTargets() as scatter:
         subject.forward(subject.fresh_inputs())
     facts = {
         "rng_consumed": list(consumed),
         "seed_changes_output": not trees.same_bits(first, other_seed),
-        "repeats_equal": repeats_equal and trees.same_bits(subject.output, first),
-        "state_changed": _state(subject) != state,
+        "repeats_equal": repeats_equal and not _reads_unwritten_memory(subject),
+        "state_changed": state_changed or (repeats_equal and _remembers_other_inputs(subject, first)),
         "repeated_scatter_targets": scatter.repeated or "",
         "output_digest": trees.digest(subject.output),
         "train_eval_same": _train_mode_agrees(subject, first),
@@ -46,43 +47,28 @@ def repeatability(subject: Subject) -> dict[str, Any]:
     return facts
 
 
+def _remembers_other_inputs(subject: Subject, first: Any) -> bool:
+    """True where a forward on another draw changes what the next one returns for draw 0."""
+    subject.forward(subject.draw(1))
+    return not trees.same_bits(first, subject.forward(subject.fresh_inputs()))
+
+
 def output_digest(subject: Subject) -> dict[str, Any]:
-    """Build and run once, for the comparison with another process."""
+    """Build and run for the comparison with another process; once more where an order of sets may count."""
     subject.load()
     subject.build()
-    subject.inputs = subject.draw(0)
-    return {"output_digest": trees.digest(subject.forward(subject.fresh_inputs()))}
+    digests = [_digest_of_forward(subject)]
+    if uses_sets(subject.job["code"]):
+        subject.load(own_sets=True)
+        with turned_round():
+            subject.build()
+            digests.append(_digest_of_forward(subject))
+        digests.append(_digest_of_forward(subject))
+    return {"output_digest": " or ".join(dict.fromkeys(digests))}
 
 
-def _state(subject: Subject) -> str:
-    """Digest what a forward could carry over to the next: tensors, plain attributes, globals."""
-    seen: list[Any] = []
-    for module in subject.model.modules():
-        seen.append(_plain(vars(module)))
-        seen.append(_plain({k: v for k, v in vars(type(module)).items() if not k.startswith("__")}))
-    seen.append(_plain({k: v for k, v in vars(subject.task).items() if not k.startswith("__")}))
-    return trees.digest(seen)
-
-
-def _plain(value: Any, depth: int = 4) -> Any:
-    """Keep what can hold state and be compared: tensors, plain values and containers of them."""
-    if isinstance(value, torch.Tensor):
-        return value.detach()
-    if isinstance(value, _SIMPLE):
-        return {f"{value!r}": None}
-    if depth == 0:
-        return None
-    if isinstance(value, dict):
-        return {str(key): _plain(item, depth - 1) for key, item in value.items() if _holds_state(item)}
-    if isinstance(value, list | tuple):
-        return [_plain(item, depth - 1) for item in value if _holds_state(item)]
-    if isinstance(value, set | frozenset):
-        return {"set": {repr(item): None for item in sorted(value, key=repr)}}
-    return None
-
-
-def _holds_state(value: Any) -> bool:
-    return isinstance(value, (torch.Tensor, *_CONTAINERS, *_SIMPLE))
+def _digest_of_forward(subject: Subject) -> str:
+    return trees.digest(subject.forward(subject.draw(0)))
 
 
 def _train_mode_agrees(subject: Subject, eval_output: Any) -> bool | None:
@@ -97,7 +83,26 @@ def _train_mode_agrees(subject: Subject, eval_output: Any) -> bool | None:
         return False
 
 
-def _poison(like: Any, device: torch.device) -> None:
+def _reads_unwritten_memory(subject: Subject) -> bool:
+    """True where NaN that torch puts into every new `torch.empty` reaches the (otherwise finite) output."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        output = trees.tensors(subject.forward(subject.fresh_inputs()))
+    except CandidateFault:
+        return False
+    finally:
+        torch.use_deterministic_algorithms(False)
+    kept = zip(output, trees.tensors(subject.output), strict=False)
+    return any(_non_finite(new) > _non_finite(old) for new, old in kept)
+
+
+def _non_finite(tensor: torch.Tensor) -> int:
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.element_size() == 1:  # float8
+        return 0
+    return int((~torch.isfinite(tensor)).sum())
+
+
+def _poison(like: Any) -> None:
     """Fill memory that the next forward will be handed with NaN, so that unwritten outputs show."""
     for tensor in trees.tensors(like):
         if tensor.is_floating_point() and tensor.numel() * tensor.element_size() <= _POISON_BYTES_MAX:
