@@ -32,11 +32,18 @@ StageCall = tuple[Stage, Callable[[], Facts]]
 
 
 def preload_compiler() -> None:
-    """Import what torch.compile needs, so that forked children share it."""
+    """Import what torch.compile needs, so that forked children share it.
+
+    The first compilation patches `nn.Module`. It happens here, so that it is no candidate's side effect:
+    control-flow operators compile when they are called.
+    """
     import torch._dynamo
     import torch._inductor.codegen.cpp
     import torch._inductor.compile_fx
-    import torch._inductor.scheduler  # noqa: F401
+    import torch._inductor.scheduler
+
+    torch.compile(torch.nn.Identity(), backend="eager")(torch.ones(1))
+    torch._dynamo.reset()
 
 
 def _use_own_headers() -> None:
@@ -138,7 +145,7 @@ def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
         (Stage.OUTPUT, lambda: answers.output(subject)),
         (Stage.DEGENERATE, lambda: answers.degenerate(subject)),
         (Stage.LABELS, lambda: observing.labels(subject)),
-        (Stage.RUNTIME, timer.eager),
+        (Stage.RUNTIME, lambda: timer.eager() | building.side_effects(subject, before)),
         (Stage.COMPILE, compile_stage),
         (Stage.COMPARE, compare_stage),
     ]
