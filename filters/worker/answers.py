@@ -5,6 +5,7 @@ that passes without the work makes the task worthless (KernelBench issue 165: fo
 """
 
 import itertools
+import math
 from typing import Any
 
 import torch
@@ -19,17 +20,22 @@ _RMS_EFFECT_MIN = 1e-3
 """A replaced input or parameter has an effect if it moves the output by this share of its rms ..."""
 _PEAK_EFFECT_MIN = 1e-2
 """... or moves one element by this share of the rms: masks act on few elements."""
+_COMPARABLE = {
+    torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,
+    torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128,
+}  # fmt: skip
+"""Dtypes for which torch has the comparisons that a verifier makes; not float8, uint16 and the like."""
 
 Leaves = list[torch.Tensor]
 
 
 def output(subject: Subject) -> dict[str, Any]:
     """Facts of the stage `output`, from the output for draw 0."""
-    odd = [type(leaf).__name__ for leaf in trees.leaves(subject.output) if not _plain_or_none(leaf)]
+    odd = {_oddity(leaf, subject.device) for leaf in trees.leaves(subject.output)} - {""}
     found = trees.tensors(subject.output)
     if not odd and not found:
-        odd = ["no tensor"]
-    facts: dict[str, Any] = {"unsupported_output": ", ".join(sorted(set(odd)))}
+        odd = {"no tensor"}
+    facts: dict[str, Any] = {"unsupported_output": ", ".join(sorted(odd))}
     if odd:
         return facts
     return facts | {
@@ -40,22 +46,28 @@ def output(subject: Subject) -> dict[str, Any]:
     }
 
 
-def _plain_or_none(leaf: Any) -> bool:
-    """Accept what a verifier can compare element by element."""
+def _oddity(leaf: Any, device: torch.device) -> str:
+    """Say why a verifier could not compare this leaf element by element; empty if it can."""
     if leaf is None:
-        return True
-    plain = type(leaf) in (torch.Tensor, nn.Parameter)
-    return plain and leaf.layout is torch.strided and not leaf.is_quantized and not leaf.is_nested
+        return ""
+    if type(leaf) not in (torch.Tensor, nn.Parameter):
+        return type(leaf).__name__
+    if leaf.device.type != device.type:
+        return f"tensor on {leaf.device.type}"
+    if not trees.is_plain(leaf):
+        return "nested tensor" if leaf.is_nested else f"{trees.dtype_name(leaf)} tensor, {leaf.layout}"
+    return "" if leaf.dtype in _COMPARABLE else f"{trees.dtype_name(leaf)} tensor"
 
 
 def degenerate(subject: Subject) -> dict[str, Any]:
     """Facts of the stage `degenerate`: five draws of inputs, then single inputs and parameters replaced."""
     trivial = TrivialAnswers(subject.job["policy"]["trivial_atol"])
-    first = _forward(subject, subject.inputs)
-    trivial.challenge(subject.inputs, first)
+    inputs = subject.fresh_inputs()
+    first = trees.tensors(subject.forward(inputs))
+    trivial.challenge(inputs, first)
     for number in range(1, _DRAWS):
         other = subject.draw(number)
-        trivial.challenge(other, _forward(subject, other))
+        trivial.challenge(other, trees.tensors(subject.forward(other)))
     facts = {
         "passing_answers": trivial.passing(),
         "varies_along_batch": _varies_along_batch(first, subject.inputs, trivial.tolerance),
@@ -65,7 +77,7 @@ def degenerate(subject: Subject) -> dict[str, Any]:
 
 
 def _forward(subject: Subject, inputs: list[Any]) -> Leaves:
-    return trees.tensors(subject.forward([trees.map_tensors(item, torch.clone) for item in inputs]))
+    return trees.tensors(subject.forward(subject.copy(inputs)))
 
 
 class TrivialAnswers:
@@ -82,19 +94,25 @@ class TrivialAnswers:
         if self._previous is None:
             self._constants = [_constant_like(leaf) for leaf in right]
             self._alive = [{"zeros", "constant", "other_draw", "input"} for _ in right]
-        for position, leaf in enumerate(right):
-            alive = self._alive[position]
+        if len(right) != len(self._alive):
+            self._alive = [set()]  # no stored answer has the right number of leaves
+        for position, (leaf, alive) in enumerate(zip(right, self._alive, strict=False)):
             alive.intersection_update([n for n in alive if self._stands(n, position, leaf, inputs)])
         self._previous = right
 
     def _stands(self, name: str, position: int, leaf: torch.Tensor, inputs: list[Any]) -> bool:
         if name == "input":
-            same = (t for t in trees.tensors(inputs) if t.shape == leaf.shape and t.dtype == leaf.dtype)
-            return any(_passes(t, leaf, self.tolerance) for t in same)
+            return any(self._is_input(leaf, t) for t in trees.tensors(inputs))
         if name == "other_draw":
             return self._previous is None or _passes(self._previous[position], leaf, self.tolerance)
         answer = torch.zeros_like(leaf) if name == "zeros" else self._constants[position]
         return _passes(answer, leaf, self.tolerance)
+
+    def _is_input(self, leaf: torch.Tensor, tensor: torch.Tensor) -> bool:
+        """True where the leaf equals an input, or is a view of one."""
+        if leaf.numel() and leaf.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr():
+            return True
+        return leaf.dtype == tensor.dtype and _passes(tensor, leaf, self.tolerance)
 
     def passing(self) -> list[str]:
         """Return the answers that pass on every draw, over all leaves together.
@@ -119,12 +137,14 @@ def _wide(leaf: torch.Tensor) -> torch.dtype:
 
 
 def _passes(answer: torch.Tensor, right: torch.Tensor, tolerance: float) -> bool:
-    """Compare as a verifier would: allclose for floating values, equality for the rest."""
+    """Compare as a verifier would: allclose, for integers as well; equality for truth values."""
     if answer.shape != right.shape:
         return False
-    if right.is_floating_point() or right.is_complex():
-        return torch.allclose(answer, right, atol=tolerance, rtol=tolerance)
-    return torch.equal(answer, right)
+    if right.dtype is torch.bool:
+        return torch.equal(answer, right)
+    if not (right.is_floating_point() or right.is_complex()):
+        answer, right = answer.double(), right.double()
+    return torch.allclose(answer, right, atol=tolerance, rtol=tolerance)
 
 
 def _varies_along_batch(outputs: Leaves, inputs: list[Any], tolerance: float) -> bool | None:
@@ -137,23 +157,50 @@ def _varies_along_batch(outputs: Leaves, inputs: list[Any], tolerance: float) ->
 
 
 def _ignored_inputs(subject: Subject, other: list[Any], right: Leaves) -> list[int]:
-    """Return positions whose tensors can be replaced by those of another draw without effect.
+    """Return positions of inputs in which a tensor can be replaced without effect.
 
-    Inputs that no draw changes (offsets, say) and those that only work together with another input of
-    the same draw are exempt: replacing them alone proves nothing.
+    A tensor is replaced by that of another draw, or by a disturbed copy where all draws are equal. Those
+    that only work together with another input of the same draw are exempt: replacing them alone proves
+    nothing.
     """
-    ignored = []
-    for position, item in enumerate(subject.inputs):
-        if not trees.tensors(item) or trees.same_bits(other[position], item):
-            continue
-        changed = list(subject.inputs)
-        changed[position] = other[position]
-        try:
-            if not has_effect(right, _forward(subject, changed)):
-                ignored.append(position)
-        except CandidateFault:
-            continue  # coupled with another input
-    return ignored
+    pairs = enumerate(zip(subject.inputs, other, strict=False))
+    return [
+        position
+        for position, (item, drawn) in pairs
+        if any(
+            _replacement_goes_unnoticed(subject, position, old, new, right)
+            for old, new in zip(trees.tensors(item), trees.tensors(drawn), strict=False)
+        )
+    ]
+
+
+def _replacement_goes_unnoticed(
+    subject: Subject, position: int, old: torch.Tensor, new: torch.Tensor, right: Leaves
+) -> bool:
+    value = disturbed(old) if trees.same_bits(old, new) else new
+    if trees.same_bits(value, old):
+        return False
+    changed = list(subject.inputs)
+    changed[position] = trees.map_tensors(changed[position], lambda t: value if t is old else t)
+    try:
+        return not has_effect(right, _forward(subject, changed))
+    except CandidateFault:
+        return False
+
+
+def disturbed(tensor: torch.Tensor) -> torch.Tensor:
+    """Return other values of the same kind: noise added, truth inverted, or the same values reversed."""
+    if tensor.dtype is torch.bool:
+        return ~tensor
+    if (tensor.is_floating_point() or tensor.is_complex()) and bool(torch.isfinite(tensor).all()):
+        return tensor + _spread(tensor) * torch.randn_like(tensor)
+    return tensor.flip(tuple(range(tensor.dim())))
+
+
+def _spread(tensor: torch.Tensor) -> float:
+    """Return the rms, at least 0.1: the size of a disturbance that nobody can overlook."""
+    norm = float(torch.linalg.vector_norm(tensor.abs(), dtype=torch.float64))
+    return max(norm / math.sqrt(max(tensor.numel(), 1)), 0.1)
 
 
 def _inert_parameters(subject: Subject, right: Leaves) -> dict[str, Any]:
@@ -167,8 +214,7 @@ def _inert_parameters(subject: Subject, right: Leaves) -> dict[str, Any]:
         if not parameter.is_floating_point() and not parameter.is_complex():
             continue
         kept = parameter.data
-        spread = max(float(kept.abs().square().mean(dtype=torch.float64).sqrt()), 0.1)
-        parameter.data = kept + spread * torch.randn_like(kept)
+        parameter.data = kept + _spread(kept) * torch.randn_like(kept)
         try:
             if not has_effect(right, _forward(subject, subject.inputs)):
                 inert.append(name)

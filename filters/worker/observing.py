@@ -16,13 +16,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from filters.operators import element_of, label_of, module_label, signature_element
 from filters.worker import clock, trees
-from filters.worker.answers import has_effect
-from filters.worker.subject import CandidateFault, Subject
+from filters.worker.answers import disturbed, has_effect
+from filters.worker.subject import CandidateFault, CannotTell, Subject
 
 _PROBED_CALLS_MAX = 12
 """Longer layers are not probed for operators without effect."""
 
-Replace = Callable[[Any, tuple[Any, ...]], Any]
+Replace = Callable[[Any, torch.Tensor | None, bool], Any]
+"""From (result, a copy of the first tensor argument, is it in place?) to another result."""
 
 
 def labels(subject: Subject) -> dict[str, Any]:
@@ -55,6 +56,7 @@ class OperatorTrace(TorchFunctionMode):
         self._model = model
         self._replace_call = replace_call
         self._replace = replace
+        self._first_argument: torch.Tensor | None = None
         self._inside = 0
         self.calls: list[str] = []
         """Label of every call that has one."""
@@ -82,31 +84,38 @@ class OperatorTrace(TorchFunctionMode):
         label = module_label(module)
         assert label is not None
         self._note_element(signature_element(label))
+        self._keep_first(args)
 
     def _leave(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> Any:
         self._inside -= 1
         return None if self._inside else self._called(module_label(module) or "", result, args)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
         if self._inside:
-            return result
+            return func(*args, **(kwargs or {}))
         self._note_element(element_of(func))
         label = label_of(func)
         if label is None:
-            return result
-        return self._called(label, result, args)
+            return func(*args, **(kwargs or {}))
+        self._keep_first(args)
+        return self._called(label, func(*args, **(kwargs or {})), args)
 
     def _note_element(self, element: str | None) -> None:
         if element is not None:
             self.signature.append(element)
+
+    def _keep_first(self, args: tuple[Any, ...]) -> None:
+        """Copy the first tensor of the call that is to be replaced, before it may be overwritten."""
+        if len(self.calls) == self._replace_call:
+            with torch._C.DisableTorchFunction():
+                self._first_argument = next((a.clone() for a in args if isinstance(a, torch.Tensor)), None)
 
     def _called(self, label: str, result: Any, args: tuple[Any, ...]) -> Any:
         self.calls.append(label)
         if self._replace is None or len(self.calls) - 1 != self._replace_call:
             return result
         with torch._C.DisableTorchFunction():
-            return self._replace(result, args)
+            return self._replace(result, self._first_argument, _in_place(result, args))
 
 
 def _ineffective(subject: Subject, trace: OperatorTrace) -> list[str] | None:
@@ -129,35 +138,31 @@ def _changes(subject: Subject, number: int, right: list[torch.Tensor], replace: 
             output = subject.forward(subject.fresh_inputs())
     except CandidateFault:
         return True  # what follows cannot do without this operator
-    except _CannotTellError:
+    except CannotTell:
         return True
     return has_effect(right, trees.tensors(output))
 
 
-class _CannotTellError(BaseException):
-    """The probe does not apply to this operator; passes through every handler of the candidate."""
+def _disturbed(result: Any, first: torch.Tensor | None, in_place: bool) -> Any:
+    """Return other values of the same kind: changes nothing only if nobody reads the result."""
+    changed = trees.map_tensors(result, disturbed)
+    if trees.same_bits(changed, result):
+        raise CannotTell
+    return result.copy_(changed) if in_place else changed
 
 
-def _disturbed(result: Any, args: tuple[Any, ...]) -> Any:
-    """Add noise of the result's own size: changes nothing only if nobody reads the result."""
-    if not isinstance(result, torch.Tensor) or not result.is_floating_point() or not result.numel():
-        raise _CannotTellError
-    noise = max(float(result.abs().double().square().mean().sqrt()), 1.0) * torch.randn_like(result)
-    return result.add_(noise) if _in_place(result, args) else result + noise
-
-
-def _skipped(result: Any, args: tuple[Any, ...]) -> Any:
+def _skipped(result: Any, first: torch.Tensor | None, in_place: bool) -> Any:
     """Hand the first argument through, where it looks like the result."""
-    first = next((a for a in args if isinstance(a, torch.Tensor)), None)
-    if not isinstance(result, torch.Tensor) or first is None or _in_place(result, args):
-        raise _CannotTellError
+    if not isinstance(result, torch.Tensor) or first is None:
+        raise CannotTell
     if first.shape != result.shape or first.dtype != result.dtype:
-        raise _CannotTellError
-    return first.clone()
+        raise CannotTell
+    return result.copy_(first) if in_place else first
 
 
-def _in_place(result: torch.Tensor, args: tuple[Any, ...]) -> bool:
-    return any(isinstance(a, torch.Tensor) and a.data_ptr() == result.data_ptr() for a in args)
+def _in_place(result: Any, args: tuple[Any, ...]) -> bool:
+    same = (a for a in args if isinstance(a, torch.Tensor) and isinstance(result, torch.Tensor))
+    return any(a.data_ptr() == result.data_ptr() for a in same)
 
 
 class AtenTrace(TorchDispatchMode):
