@@ -8,8 +8,8 @@ Two tasks with equal canonical form pose the same problem. The form covers what 
 - import aliases are spelled out (`F.relu` is `torch.nn.functional.relu`), literal constants of the
   module are put where they are used;
 - local names, attributes of `self` and local definitions are numbered in the order of their first use;
-- sizes become `size`: every integer of `get_inputs`, elsewhere integers from 8 up, which can be neither
-  an axis nor an exponent. Rank, dtype, keywords and all other constants stay.
+- sizes become `size`: integers from the least that can hardly be anything else, see `SMALLEST_SIZE`.
+  Rank, dtype, keywords and all other constants stay.
 
 Code is parsed, never executed. Code that cannot be read raises `UnreadableCodeError`.
 """
@@ -31,8 +31,12 @@ from composer.source_names import (
 TASK = ("Model", "get_inputs", "get_init_inputs")
 """The names that a task must define; the roots of the canonical form."""
 
-SMALLEST_SIZE = 8
-"""Integers below it may be axes or exponents; layers on tensors of rank 8 or more are unheard of."""
+SMALLEST_SIZE = {"get_inputs": 0, "get_init_inputs": 3}
+"""Integers from here up are sizes. In `get_inputs` all are; among the arguments of the constructor smaller
+ones may be axes, strides or flags."""
+
+_SMALLEST_SIZE_ELSEWHERE = 8
+"""In the layer itself: integers below it may be axes, exponents or the sizes of small windows."""
 
 _SIZE = "size"
 _SKIPPED_FIELDS = {"ctx", "type_comment", "type_ignores", "type_params", "kind", "annotation", "returns"}
@@ -74,13 +78,13 @@ class _Canonicaliser:
         self.locals: dict[str, int] = {}  # numbers of the names of the function being spelled
         self.local_names: set[str] = set()
         self.self_name: str | None = None
-        self.all_integers_are_sizes = False
+        self.smallest_size = _SMALLEST_SIZE_ELSEWHERE
 
     def program(self, roots: Sequence[str]) -> list[str]:
         self.reached = [root for root in roots if root in self.names.definitions]
         done: set[int] = set()
         for name in self.reached:  # grows while it is read
-            self.all_integers_are_sizes = name == "get_inputs"
+            self.smallest_size = SMALLEST_SIZE.get(name, _SMALLEST_SIZE_ELSEWHERE)
             for statement in self.names.definitions[name]:
                 if id(statement) not in done:
                     done.add(id(statement))
@@ -221,7 +225,7 @@ class _Canonicaliser:
         self.tokens.append(")")
 
     def constant(self, value: object) -> str:
-        if type(value) is int and (self.all_integers_are_sizes or abs(value) >= SMALLEST_SIZE):
+        if type(value) is int and value >= self.smallest_size:
             return _SIZE
         return repr(value)
 

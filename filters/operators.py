@@ -106,8 +106,8 @@ _KINDS = {
     "multiheadattention": "multiheadattentionforward", "upsample": "interpolate",
     "upsamplingnearest2d": "interpolate", "upsamplingbilinear2d": "interpolate",
     "upsamplebilinear": "interpolate", "upsamplenearest": "interpolate",
-    "flatten": "reshape", "ravel": "reshape", "reshapeas": "reshape", "squeeze": "reshape",
-    "unflatten": "reshape", "unsqueeze": "reshape", "view": "reshape", "viewas": "reshape",
+    "flatten": "reshape", "ravel": "reshape", "reshapeas": "reshape", "unflatten": "reshape",
+    "view": "reshape", "viewas": "reshape",
     "adjoint": "transpose", "mt": "transpose", "mh": "transpose", "h": "transpose", "t": "transpose",
     "broadcastto": "expand", "expandas": "expand", "bfloat16": "to", "bool": "to", "byte": "to",
     "double": "to", "float": "to", "half": "to", "int": "to", "long": "to", "type": "to", "typeas": "to",
@@ -125,6 +125,8 @@ def canonical_name(path: str) -> str | None:
         return f"torch.nn.{name}" if is_module and namespace != "torch.nn.init" else None
     if path.startswith("aten."):
         namespace, name = "torch", path.split(".")[1]
+    elif not path.startswith("torch."):
+        return None
     if name == "__get__":
         path = namespace if namespace in PROPERTIES else ""
         namespace, _, name = path.rpartition(".")
@@ -191,10 +193,15 @@ def computes(element: str) -> bool:
 
 def kind_of_name(path: str) -> str:
     """Return the kind of operator of whatever is spelled like one: `nn.Conv2d`, `F.conv2d`, `conv2d`."""
+    name = style_free(path)
+    name = re.sub(r"^(reflection|replication|zero|constant|circular)pad[123]d$", "pad", name)
+    return _KINDS.get(name, name)
+
+
+def style_free(path: str) -> str:
+    """Return an operator's name without namespace, style and alias: `nn.L1Loss` and `F.l1_loss` are `l1`."""
     name = path.rpartition(".")[2].removesuffix("_")
-    kind = _ALIASES.get(name, name).replace("_", "").lower().removesuffix("loss")
-    kind = re.sub(r"^(reflection|replication|zero|constant|circular)pad[123]d$", "pad", kind)
-    return _KINDS.get(kind, kind)
+    return _ALIASES.get(name, name).replace("_", "").lower().removesuffix("loss")
 
 
 def without_rank(element: str) -> str:

@@ -117,6 +117,12 @@ def test_rank_given_as_a_constant_tuple_counts():
     assert family_id(shaped) != family_id(other_rank)
 
 
+def test_small_constructor_arguments_may_be_axes():
+    with_axis = edited(("(self, width, eps=1e-5)", "(self, width, axis)"), ("[WIDTH]", "[WIDTH, 1]"))
+    assert family_id(with_axis) != family_id(with_axis.replace("[WIDTH, 1]", "[WIDTH, 2]"))
+    assert family_id(with_axis) == family_id(with_axis.replace("[WIDTH, 1]", "[3, 1]"))
+
+
 def test_helpers_are_followed_in_the_order_of_use():
     helpers = "def twice(x):\n    return x + x\n\n\ndef thrice(x):\n    return x + x + x\n\n\nROWS, WIDTH = "
     code = edited(("self.proj(x)", "thrice(twice(self.proj(x)))"), ("ROWS, WIDTH = ", helpers))
