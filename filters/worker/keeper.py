@@ -123,14 +123,28 @@ class _Keeper:
                 self._status = status
 
     def _signal_all(self, number: int) -> None:
-        own_namespace = self._confinement.namespaces
-        for pid in [-1] if own_namespace else descendants(os.getpid()):
+        if self._confinement.namespaces:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+                os.kill(-1, number)  # everything in the namespace but its first process
+        else:
+            _signal_descendants(number)
 
     def _tell(self, **fields: Any) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # then the leash is closed as well
             self._leash.send(json.dumps(fields).encode())
+
+
+def _signal_descendants(number: int) -> None:
+    """Signal whole groups where possible: the kernel lets no member fork meanwhile."""
+    done = set()
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            group = os.getpgid(pid)
+            if group == os.getpgrp():
+                os.kill(pid, number)  # a worker that has not made its own group yet
+            elif group not in done:
+                done.add(group)
+                os.killpg(group, number)
 
 
 def _work(assignment: Assignment, leash: socket.socket, confinement: Confinement) -> None:
