@@ -33,7 +33,8 @@ def main() -> None:
         code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
         if code is None:
             raise
-        _tell(" ".join(str(error).split()) or "give a command, see `opweaver --help`")
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        _tell(" ".join(text.split()) or "give a command; see `opweaver --help`")
     if code == INTERRUPTED:
         _tell("interrupted; what was finished is kept, run the same command again to go on")
     sys.exit(code)
@@ -84,13 +85,13 @@ def run(
     from flows.run_folder import RunFolder
 
     folder = RunFolder(settings.run.run_dir)
-    if not folder.is_finished(settings):
-        _synthesize(settings)
+    deadline_passed = not folder.is_finished(settings) and _synthesize(settings)
     summary.show_run(folder)
-    summary.require_rows(folder, settings.run.count)
+    summary.require_rows(folder, settings.run.count, deadline_passed=deadline_passed)
 
 
-def _synthesize(settings: Settings) -> None:
+def _synthesize(settings: Settings) -> bool:
+    """Run the flows; return whether the deadline ended them."""
     from flows import pipeline
     from flows.prefect_server import PrefectServer
 
@@ -98,6 +99,7 @@ def _synthesize(settings: Settings) -> None:
         from flows.flows import synthesize
 
         synthesize(opened)
+        return opened.measuring.stopped
 
 
 @app.command(rich_help_panel="Make a dataset")

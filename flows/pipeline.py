@@ -6,6 +6,7 @@ repeated after a kill and does only what is missing.
 
 import math
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -70,6 +71,7 @@ def opened(settings: Settings) -> Iterator[Run]:
     Raises UsageError, InputError (such as a run with another seed lies there), StorageError,
     InfrastructureError and SandboxFault.
     """
+    began = time.monotonic()
     require_sources(settings)
     timings = read_timings(settings.run.timings) if settings.run.timings else None
     folder = RunFolder(settings.run.run_dir)
@@ -89,7 +91,8 @@ def opened(settings: Settings) -> Iterator[Run]:
         stack.enter_context(run.engine)
         folder.write_environment(run.engine.environment)
         if settings.run.deadline_minutes:
-            timer = threading.Timer(settings.run.deadline_minutes * 60, run.measuring.stop)
+            left = settings.run.deadline_minutes * 60 - (time.monotonic() - began)
+            timer = threading.Timer(max(left, 0), run.measuring.stop)
             timer.daemon = True
             timer.start()
             stack.callback(timer.cancel)

@@ -50,7 +50,7 @@ class Progress:
                 self._bars.update(self._task, advance=1, speed=self._speed())
             elif time.monotonic() - self._last_line >= LINE_SECONDS:
                 self._last_line = time.monotonic()
-                self._console.print(self._line(), highlight=False, soft_wrap=True)
+                self._console.print(self.line(), highlight=False, soft_wrap=True)
 
     def _speed(self) -> str:
         text = f"{self._rate():.2g}/s"
@@ -58,15 +58,17 @@ class Progress:
             text += f", accepted {self._accepted} of {self._judged} ({self._accepted / self._judged:.0%})"
         return text
 
-    def _line(self) -> str:
+    def line(self) -> str:
+        """Say how far the stage is."""
         left = (self._total - self._done) / self._rate()
-        return f"{self._title}: {self._done} of {self._total}, {self._speed()}, about {_duration(left)} left"
+        return f"{self._title}: {self._done} of {self._total}, {self._speed()}, about {duration(left)} left"
 
     def _rate(self) -> float:
         return self._done / max(time.monotonic() - self._began, 1e-3)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a duration as people say it."""
     minutes = seconds / 60
     if minutes < 1.5:
         return f"{seconds:.0f} s"

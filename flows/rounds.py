@@ -15,13 +15,14 @@ HOPELESS_SHARE = 0.025
 def round_size(wanted: int, accepted: int, judged: int) -> int:
     """Return the size of the next round, 0 when enough are accepted or when going on is hopeless.
 
-    The accept share is estimated as if three of four earlier candidates had been accepted; a round is as
-    large as all before it at most, so that a share that collapses is noticed early.
+    The accept share is estimated as if nine of ten candidates before the first had been accepted, about what
+    our own rules reach; a round is at most as large as all before it, so that a share that collapses is
+    noticed early.
     """
     missing = wanted - accepted
     if missing <= 0 or is_hopeless(accepted, judged):
         return 0
-    share = (accepted + 3) / (judged + 4)
+    share = (accepted + 9) / (judged + 10)
     return min(math.ceil(missing / share), max(FIRST_ROUND_MAX, judged))
 
 

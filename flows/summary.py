@@ -15,7 +15,7 @@ from filters.measurement import Measurement
 from filters.verdict import Verdict
 from flows.errors import InfrastructureError, Unfinished
 from flows.rounds import is_hopeless
-from flows.run_folder import RunFolder
+from flows.run_folder import RunFolder, has_enough
 
 OUT = Console()
 
@@ -28,7 +28,7 @@ def show_run(folder: RunFolder) -> None:
     show_funnel([row.verdict for row in judged])
     if accepted:
         OUT.print(f"\nRow 0 of {len(accepted)}:\n")
-        OUT.print(Syntax(codes[accepted[0].index], "python", background_color="default"))
+        _show_code(codes[accepted[0].index])
     _say(f"\n{len(accepted)} rows: {folder.dataset}")
     _say(f'Load them with datasets.load_dataset("{folder.dataset}", split="train")')
 
@@ -84,18 +84,21 @@ def require_sum(planned: Sequence[Candidate], verdicts: Sequence[Verdict]) -> No
         )
 
 
-def require_rows(folder: RunFolder, wanted: int) -> None:
+def require_rows(folder: RunFolder, wanted: int, *, deadline_passed: bool) -> None:
     """Raise where a run ended with open candidates or fewer rows than wanted."""
     verdicts = [row.verdict for row in read_verdicts(folder.verdicts)]
     accepted = sum(verdict.outcome == "accepted" for verdict in verdicts)
+    if deadline_passed and not has_enough(verdicts, wanted):
+        raise Unfinished(
+            f"{folder.path}: the deadline passed with {accepted} of {wanted:,} rows; "
+            "run the same command again to go on"
+        )
     if accepted < wanted and is_hopeless(accepted, len(verdicts)):
         raise Unfinished(
             f"{folder.path}: gave up, {accepted} of {len(verdicts):,} candidates were accepted; "
             "look at the most frequent reason above, then change the settings that lead to it"
         )
     require_sum(read_candidates(folder.candidates), verdicts)
-    if accepted < wanted:
-        raise Unfinished(f"{folder.path}: {accepted} of {wanted:,} rows; run the same command again to go on")
 
 
 def _key_figures(measurement: Measurement) -> dict[str, Any]:
@@ -109,6 +112,13 @@ def _key_figures(measurement: Measurement) -> dict[str, Any]:
         for name, value in found.items()
         if value is not None
     }
+
+
+def _show_code(code: str) -> None:
+    if OUT.is_terminal:
+        OUT.print(Syntax(code, "python", background_color="default"))
+    else:
+        _say(code)
 
 
 def _say(text: str) -> None:

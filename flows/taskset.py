@@ -6,6 +6,7 @@ from pathlib import Path
 from composer.candidate import Candidate
 from data.files import write_verdicts
 from filters.engine import Engine
+from filters.judging.source import source_finding
 from filters.measurement import Measurement
 from filters.verdict import Verdict
 from flows.measuring import Measuring, interruptible
@@ -51,6 +52,10 @@ def _measure_into(
     def keep(candidate: Candidate, measurement: Measurement) -> None:
         found[candidate.id] = measurement
 
+    if not skip_source_filters:
+        candidates = [each for each in candidates if source_finding(each.code, settings.policy) is None]
+    if not candidates:
+        return
     progress = Progress()
     with Engine(settings.filters, settings.policy) as engine:
         measuring = Measuring(

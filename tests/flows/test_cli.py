@@ -1,0 +1,190 @@
+"""Everything of the command that runs no whole run."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from data.files import read_candidates, read_operators, read_verdicts
+from filters.reasons import Reason
+
+GOOD_TASK = """
+import torch
+import torch.nn as nn
+
+BATCH, FEATURES, HIDDEN = 256, 1024, 1536
+
+
+class Model(nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.linear = nn.Linear(features, hidden)
+
+    def forward(self, x):
+        return torch.tanh(self.linear(x))
+
+
+def get_inputs():
+    return [torch.randn(BATCH, FEATURES)]
+
+
+def get_init_inputs():
+    return [FEATURES, HIDDEN]
+"""
+FORBIDDEN_TASK = "import os\n" + GOOD_TASK
+ONLY_WHAT_RUNS_NEED = ("prefect", "datasets", "openai")
+BLOCKER = f"""
+import sys
+
+
+class NotInstalled:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {ONLY_WHAT_RUNS_NEED}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+
+sys.meta_path.insert(0, NotInstalled())
+"""
+
+
+@pytest.fixture
+def task(tmp_path):
+    def write(code, name="task.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(code)
+        return name
+
+    return write
+
+
+@pytest.fixture
+def lean(opweaver, tmp_path_factory):
+    """The command in an interpreter whose import system knows none of the packages that runs need."""
+    blocking = tmp_path_factory.mktemp("blocking")
+    (blocking / "sitecustomize.py").write_text(BLOCKER)
+    path = os.pathsep.join([str(blocking), opweaver.environment["PYTHONPATH"]])
+    return replace(opweaver, environment=opweaver.environment | {"PYTHONPATH": path})
+
+
+def assert_one_line(done, code, *parts):
+    assert done.returncode == code, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("opweaver: ")
+    for part in parts:
+        assert part in line
+
+
+def test_help_lists_the_commands(opweaver):
+    done = opweaver("--help")
+    assert done.returncode == 0
+    for command in ("run", "crawl", "compose", "filter", "check", "audit", "judge", "doctor"):
+        assert f" {command} " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ((), "give a command"),
+        (("make",), "No such command 'make'"),
+        (("run", "--rows", 3), "No such option: --rows"),
+        (("compose", "--out", "c.parquet"), "Missing option '--count'"),
+        (("run", "--count", "many"), "Invalid value for '--count'"),
+        (("run", "--count", 0), "an option: `run.count` is 0; input should be greater than 0"),
+        (("run", "--engine", "ray"), "an option: `run.engine` is 'ray'; input should be 'local'"),
+        (("run", "--config", "nowhere.toml"), "nowhere.toml: cannot be read"),
+        (("run", "--timings", "nowhere.parquet"), "nowhere.parquet: no such file"),
+        (("check", "nowhere/task.py"), "nowhere/task.py: no such file"),
+        (("audit", "nowhere", "--out", "v.parquet"), "nowhere: no such file or folder"),
+        (("judge", "nowhere"), "nowhere/settings.toml: cannot be read"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(opweaver, options, part):
+    assert_one_line(opweaver(*options), 2, part)
+
+
+def test_an_unknown_source_is_told_before_any_work(opweaver, tmp_path):
+    (tmp_path / "opweaver.toml").write_text('sources = ["torch", "tensorflow"]')
+    assert_one_line(opweaver("run"), 2, "sources: tensorflow is unknown; choose from torch")
+    assert not (tmp_path / "runs").exists()
+    done = opweaver("crawl", "--out", "o.parquet", "--source", "jax")
+    assert_one_line(done, 2, "sources: jax is unknown")
+
+
+def test_a_file_in_the_place_of_the_run_directory_is_told(opweaver, tmp_path):
+    (tmp_path / "runs").write_text("")
+    assert_one_line(opweaver("run"), 3, "runs/quickstart: cannot be written", "choose another place")
+
+
+def test_compose_with_the_same_seed_writes_the_same_bytes(opweaver, tmp_path):
+    assert opweaver("crawl", "--out", "o.parquet").returncode == 0
+    assert "torch.nn.Conv2d" in {operator.name for operator in read_operators(tmp_path / "o.parquet")}
+    for name in ("a", "b"):
+        done = opweaver(
+            "compose", "--out", f"{name}.parquet", "--count", 6, "--seed", 3, "--operators", "o.parquet"
+        )
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    assert [candidate.index for candidate in read_candidates(tmp_path / "a.parquet")] == list(range(6))
+
+
+def test_check_accepts_where_prefect_datasets_and_openai_are_not_installed(lean, task):
+    done = lean("check", task(GOOD_TASK), "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["verdict"], told["reason"]) == ("accepted", "accepted")
+    assert told["ops"] == ["torch.nn.Linear", "torch.tanh"]
+    assert told["eager_ms"] > 0
+
+
+def test_check_rejects_with_stage_reason_and_evidence(lean, task):
+    done = lean("check", task(FORBIDDEN_TASK))
+    assert done.returncode == 1
+    assert done.stdout.startswith("rejected: forbidden at stage source")
+    assert "os" in done.stdout
+
+
+def test_what_the_source_rejects_can_be_run_all_the_same(opweaver, task):
+    done = opweaver("check", task(FORBIDDEN_TASK), "--skip-source-filters")
+    assert done.stdout.startswith("accepted\n"), done.stderr
+    for figure in ("eager_ms: ", "compile_ms: ", "input_shapes: [[256, 1024]]"):
+        assert figure in done.stdout
+
+
+def test_check_takes_one_task(opweaver, tmp_path):
+    (tmp_path / "two.jsonl").write_text('{"code": "a"}\n{"code": "b"}\n')
+    assert_one_line(opweaver("check", "two.jsonl"), 2, "two.jsonl: holds 2 tasks; use `opweaver audit`")
+
+
+def test_filter_judges_every_candidate(lean, tmp_path, task):
+    task(GOOD_TASK, "set/a_good.py")
+    task(GOOD_TASK, "set/b_same.py")
+    task(FORBIDDEN_TASK, "set/c_forbidden.py")
+    task("def Model(:", "set/d_broken.py")
+    done = lean("filter", "set", "--out", "v.parquet")
+    assert done.returncode == 0, done.stderr
+    reasons = {row.name: row.verdict.reason for row in read_verdicts(tmp_path / "v.parquet")}
+    assert reasons == {
+        "a_good": Reason.ACCEPTED,
+        "b_same": Reason.DUPLICATE,
+        "c_forbidden": Reason.FORBIDDEN,
+        "d_broken": Reason.SYNTAX,
+    }
+    assert "4 verdicts: v.parquet" in done.stdout
+
+
+def test_a_static_audit_runs_no_task(lean, tmp_path, task):
+    task("raise SystemExit('executed')\n" + GOOD_TASK, "set/a.py")
+    task("def Model(:", "set/b.py")
+    done = lean("audit", "set", "--out", "v.parquet", "--static-only", "--limit", 2)
+    assert done.returncode == 0, done.stderr
+    assert read_verdicts(tmp_path / "v.parquet")[1].verdict.reason is Reason.SYNTAX
+
+
+def test_the_command_starts_without_the_heavy_packages():
+    code = "import sys, flows.cli; print(*{'torch', 'prefect', 'datasets', 'pyarrow'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
