@@ -60,7 +60,7 @@ def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random
             best, best_cost, best_error = plan, cost, error
         if error < math.log(_STEP):
             break
-        moved = _moved(plan, smaller=cost.seconds > seconds or not _fits(cost, profile), rng=rng)
+        moved = _moved(plan, smaller=cost.seconds > seconds or _room(cost, profile) < 1, rng=rng)
         if moved is None:
             break
         plan = moved
@@ -69,34 +69,32 @@ def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random
 
 
 def _solve_batch(plan: Plan, profile: DeviceProfile, seconds: float) -> tuple[Plan, Estimate]:
-    """Bisect the ladder for the batch: time and memory grow with it."""
+    """Scale the batch, to which time and memory are nearly proportional, until the ladder has no better one."""
     batch = next(name for name, letter in plan.axes.items() if letter == "N")
     rungs = rungs_within(*BOUNDS["N"])
-    low, high = 0, len(rungs) - 1
-    tried: list[tuple[Plan, Estimate]] = []
-    while low <= high:
-        middle = (low + high) // 2
-        sized = plan.resized({batch: rungs[middle]})
-        cost = estimate(sized, profile)
-        tried.append((sized, cost))
-        if cost.seconds > seconds or not _fits(cost, profile):
-            high = middle - 1
-        else:
-            low = middle + 1
-    return min(tried, key=lambda one: _error(one[1], profile, seconds))
+    tried: dict[int, tuple[Plan, Estimate]] = {}
+    while (size := plan.sizes[batch]) not in tried:
+        cost = estimate(plan, profile)
+        tried[size] = plan, cost
+        wanted = size * seconds / cost.seconds
+        by_time = min(rungs, key=lambda rung: abs(math.log(rung / wanted)))
+        by_memory = max((rung for rung in rungs if rung <= size * _room(cost, profile)), default=rungs[0])
+        plan = plan.resized({batch: min(by_time, by_memory)})
+    return min(tried.values(), key=lambda one: _error(one[1], profile, seconds))
 
 
-def _fits(cost: Estimate, profile: DeviceProfile) -> bool:
-    return (
-        cost.tensor_bytes <= profile.tensor_bytes_max
-        and cost.input_bytes <= profile.input_bytes_max
-        and cost.peak_bytes <= profile.peak_bytes_max
+def _room(cost: Estimate, profile: DeviceProfile) -> float:
+    """Factor by which all tensors could grow; below 1 where they are too large."""
+    return min(
+        profile.tensor_bytes_max / cost.tensor_bytes,
+        profile.input_bytes_max / cost.input_bytes,
+        profile.peak_bytes_max / cost.peak_bytes,
     )
 
 
 def _error(cost: Estimate, profile: DeviceProfile, seconds: float) -> float:
     """Distance of the predicted from the wanted time on a log scale; infinite where memory is short."""
-    return abs(math.log(cost.seconds / seconds)) if _fits(cost, profile) else math.inf
+    return abs(math.log(cost.seconds / seconds)) if _room(cost, profile) >= 1 else math.inf
 
 
 def _moved(plan: Plan, *, smaller: bool, rng: random.Random) -> Plan | None:
