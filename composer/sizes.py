@@ -69,7 +69,7 @@ def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random
 
 
 def _solve_batch(plan: Plan, profile: DeviceProfile, seconds: float) -> tuple[Plan, Estimate]:
-    """Scale the batch, to which time and memory are nearly proportional, until the ladder has no better one."""
+    """Scale the batch, to which time and memory are nearly proportional, until no rung is better."""
     batch = next(name for name, letter in plan.axes.items() if letter == "N")
     rungs = rungs_within(*BOUNDS["N"])
     tried: dict[int, tuple[Plan, Estimate]] = {}
