@@ -36,9 +36,7 @@ class CompilerCache:
             shutil.copytree(self._kept_headers, scratch / _INDUCTOR / _HEADERS, copy_function=_copy_or_link)
 
     def take_from(self, scratch: Path) -> None:
-        """Keep what the warm-up has compiled, if it got that far. Raises OSError."""
-        if not (scratch / _INDUCTOR).exists():
-            return
+        """Keep what the warm-up has compiled. Raises OSError."""
         (scratch / _INDUCTOR).rename(self._warm)
         with contextlib.suppress(OSError):  # without a writable home every run compiles its headers anew
             self._keep_headers()

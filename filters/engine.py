@@ -100,7 +100,7 @@ class Engine:
             self._cache = CompilerCache(self._scratch)
             self.environment = self._ask_environment()
             if self._settings.compile_backend == "inductor":
-                self._warm_compiler()
+                self.warm_compiler()
             self._stack = stack.pop_all()
         return self
 
@@ -158,7 +158,7 @@ class Engine:
                 spawner, scratch, job, self._limits(), self._exclusive, self._stopping
             )
             conversation.hold()
-            if keep_cache:
+            if keep_cache and "compile_seconds" in conversation.answers:
                 self._cache.take_from(scratch)
         if self._stopping.is_set():
             raise Interrupted
@@ -215,9 +215,13 @@ class Engine:
         self._memory = MemoryBudget(device_bytes) if device_bytes else None
         return Environment.from_dict(conversation.answers)
 
-    def _warm_compiler(self) -> None:
-        """Compile one small task and keep the compiler's cache: later children start from a copy of it."""
+    def warm_compiler(self) -> None:
+        """Compile one small task and keep the compiler's cache: later children start from a copy of it.
+
+        Raises SandboxFault if inductor does not work here.
+        """
         job = self._job(Candidate(index=0, name="warm-up", code=_WARMING_TASK), "warm")
+        job["compile_backend"] = "inductor"
         conversation = self._converse(self._main, job, keep_cache=True)
         if not self._cache.is_warm:
             raise SandboxFault(
