@@ -9,9 +9,15 @@ from filters.judging.source import source_finding
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason, Stage
+from filters.screening import set_member
+from filters.similarity import Repeat, duplicates
 from filters.verdict import Claim, Finding, Verdict
 
-_LOST = "worker_lost"
+_FAULTS = frozenset(
+    """init_failed inputs_failed forward_failed out_of_memory too_much_memory timeout crashed side_effect
+    compile_failed""".split()
+)
+_STAGES = {stage.value: stage for stage in Stage}
 
 
 def claim_of(candidate: Candidate) -> Claim:
@@ -39,15 +45,13 @@ def judge(
             return _rejected(candidate, Stage.SOURCE, finding)
     if measurement is None:
         return _open(candidate, Reason.NEEDS_MEASUREMENT, {"missing": "everything"})
-    if measurement.fault == _LOST:
+    if measurement.fault == Reason.WORKER_LOST:
         return _open(candidate, Reason.WORKER_LOST, {"detail": measurement.fault_detail})
     found = first_finding(measurement, policy, claim_of(candidate))
     if found is not None:
         return _rejected(candidate, *found)
     if measurement.fault is not None:
-        stage = Stage(measurement.fault_stage or Stage.BUILD)
-        finding = Finding(reason=Reason(measurement.fault), evidence={"detail": measurement.fault_detail})
-        return _rejected(candidate, stage, finding)
+        return _rejected(candidate, *_fault_of(measurement.fault, measurement))
     missing = missing_facts(measurement)
     if missing:
         return _open(candidate, Reason.NEEDS_MEASUREMENT, {"missing": list(missing)})
@@ -55,29 +59,43 @@ def judge(
 
 
 def judge_set(
-    candidates: Sequence[Candidate], verdicts: Mapping[int, Verdict], wanted: int | None = None
+    candidates: Sequence[Candidate],
+    verdicts: Mapping[int, Verdict],
+    measurements: Mapping[str, Measurement],
+    wanted: int | None = None,
 ) -> list[Verdict]:
-    """Return the verdicts in the order of the candidates, with repeats and surplus marked.
+    """Return the verdicts in the order of the index, with repeats and surplus marked.
 
     Of rows that repeat each other the lowest index stays; beyond `wanted` accepted rows by index the
     rest is surplus.
     """
+    ordered = sorted(candidates, key=lambda candidate: candidate.index)
+    passed = [candidate for candidate in ordered if verdicts[candidate.index].outcome == "accepted"]
+    repeats = duplicates(set_member(candidate, measurements.get(candidate.id)) for candidate in passed)
     judged = []
-    first_by_id: dict[str, int] = {}
     accepted = 0
-    for candidate in sorted(candidates, key=lambda c: c.index):
+    for candidate in ordered:
         verdict = verdicts[candidate.index]
-        if verdict.outcome == "accepted":
-            earlier = first_by_id.setdefault(candidate.id, candidate.index)
-            if earlier != candidate.index:
-                finding = Finding(reason=Reason.DUPLICATE, evidence={"of": earlier, "by": "exact text"})
-                verdict = _rejected(candidate, Stage.SET, finding)
-            else:
-                accepted += 1
-                if wanted is not None and accepted > wanted:
-                    verdict = dataclasses.replace(verdict, outcome="surplus")
+        if candidate.index in repeats:
+            verdict = _rejected(candidate, Stage.SET, _repeats(repeats[candidate.index]))
+        elif verdict.outcome == "accepted":
+            accepted += 1
+            if wanted is not None and accepted > wanted:
+                verdict = dataclasses.replace(verdict, outcome="surplus")
         judged.append(verdict)
     return judged
+
+
+def _repeats(repeat: Repeat) -> Finding:
+    evidence = {"of": repeat.of, "by": repeat.how, "score": repeat.score}
+    return Finding(reason=Reason.DUPLICATE, evidence=evidence)
+
+
+def _fault_of(fault: str, measurement: Measurement) -> tuple[Stage, Finding]:
+    """Return stage and finding; words that are not ours come from a worker taken over by its candidate."""
+    reason = Reason(fault) if fault in _FAULTS else Reason.CRASHED
+    stage = _STAGES.get(measurement.fault_stage or "", Stage.BUILD)
+    return stage, Finding(reason=reason, evidence={"detail": measurement.fault_detail})
 
 
 def _rejected(candidate: Candidate, stage: Stage, finding: Finding) -> Verdict:

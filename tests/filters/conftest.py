@@ -1,5 +1,6 @@
 """One engine for all executed tests: real children, small inputs, `aot_eager` instead of inductor."""
 
+import dataclasses
 import textwrap
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from composer.candidate import Candidate
 from filters.engine import Engine
 from filters.judge import judge
+from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.settings import FilterSettings
 
@@ -31,6 +33,59 @@ def get_inputs():
 def get_init_inputs():
     return {init}
 """
+
+
+_GOOD = Measurement(
+    stages_done=("build", "conduct", "repeatability", "output", "degenerate", "labels", "runtime"),
+    contract_fault="",
+    inputs_fixed=False,
+    input_shapes=((8, 16),),
+    input_dtypes=("float32",),
+    input_bytes=512,
+    n_params=272,
+    output_shapes=((8, 16),),
+    output_dtypes=("float32",),
+    peak_memory_mb=1.0,
+    side_effects=(),
+    mutated_inputs=(),
+    rng_consumed=(),
+    seed_changes_output=False,
+    repeats_equal=True,
+    state_changed=False,
+    train_eval_same=True,
+    repeated_scatter_targets="",
+    output_digest="0" * 64,
+    fresh_process_equal=True,
+    unsupported_output="",
+    non_finite_values=0,
+    output_elements=128,
+    passing_answers=(),
+    varies_along_batch=True,
+    ignored_inputs=(),
+    inert_parameters=(),
+    inert_parameter_share=0.0,
+    ops=("torch.nn.Linear", "torch.sigmoid"),
+    signature=("linear", "sigmoid"),
+    aten_ops=("addmm", "sigmoid"),
+    aten_nodes=2,
+    ineffective_ops=(),
+    eager_ms=5.0,
+    eager_ms_iqr=0.1,
+    eager_samples=12,
+    tensor_time_share=0.9,
+    graphs=1,
+    graph_breaks=0,
+    compile_seconds=2.0,
+    compile_ms=4.0,
+    compile_ms_iqr=0.1,
+    compile_samples=15,
+    structure_fault="",
+    compared_with="fp64",
+    eager_error=1e-7,
+    compiled_error=1e-7,
+    allowed_error=1e-5,
+    compiled_allclose=True,
+)
 
 
 def _task(body: str, inputs: str = "[torch.randn(8, 16)]", init: str = "[]") -> str:
@@ -70,3 +125,13 @@ def check(measure):
         return judge(candidate, measurement, policy, skip_source_filters=True)
 
     return run
+
+
+@pytest.fixture
+def good():
+    """The facts of an accepted task; keyword arguments replace some."""
+
+    def with_facts(**facts):
+        return dataclasses.replace(_GOOD, **facts)
+
+    return with_facts
