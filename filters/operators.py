@@ -100,9 +100,8 @@ _CONTAINERS = frozenset(f"torch.nn.{cls.__name__}" for cls in (*_NO_OPERATORS[:5
 
 _KINDS = {
     "mm": "matmul", "bmm": "matmul", "mv": "matmul", "amax": "max", "amin": "min", "inverse": "inv",
-    "clampmin": "clamp", "clampmax": "clamp", "relu6": "hardtanh", "softmax2d": "softmax",
-    "bce": "binarycrossentropy", "bcewithlogits": "binarycrossentropywithlogits",
-    "syncbatchnorm": "batchnorm", "rnntanh": "rnn", "rnnrelu": "rnn",
+    "clampmin": "clamp", "clampmax": "clamp", "softmax2d": "softmax", "bce": "binarycrossentropy",
+    "bcewithlogits": "binarycrossentropywithlogits", "rnntanh": "rnn", "rnnrelu": "rnn",
     "multiheadattention": "multiheadattentionforward", "upsample": "interpolate",
     "upsamplingnearest2d": "interpolate", "upsamplingbilinear2d": "interpolate",
     "upsamplebilinear": "interpolate", "upsamplenearest": "interpolate",
@@ -205,7 +204,7 @@ def style_free(path: str) -> str:
 
 
 def without_rank(element: str) -> str:
-    """Return an element as its function has it: `F.batch_norm` does not tell a rank, `nn.BatchNorm2d` does."""
+    """Return an element as its function has it: `nn.BatchNorm2d` tells a rank, `F.batch_norm` does not."""
     return re.sub(r"^(batchnorm|instancenorm)[123]d$", r"\1", element)
 
 

@@ -129,7 +129,7 @@ def test_products_of_matrices_are_one_element(run):
 MODULES = [
     nn.ReLU(), nn.GELU(), nn.SiLU(), nn.ELU(), nn.LeakyReLU(), nn.Softplus(), nn.Hardswish(), nn.Hardtanh(),
     nn.Mish(), nn.Sigmoid(), nn.Tanh(), nn.Softsign(), nn.LogSigmoid(), nn.Tanhshrink(), nn.Softmax(1),
-    nn.LogSoftmax(1), nn.GLU(), nn.PReLU(), nn.ReLU6(), nn.Threshold(0.1, 0.0), nn.Softmin(1),
+    nn.LogSoftmax(1), nn.GLU(), nn.PReLU(), nn.Threshold(0.1, 0.0), nn.Softmin(1),
     nn.Softshrink(), nn.CELU(), nn.SELU(), nn.Linear(8, 3), nn.Conv2d(4, 2, 3), nn.ConvTranspose2d(4, 2, 3),
     nn.BatchNorm2d(4), nn.InstanceNorm2d(4), nn.GroupNorm(2, 4), nn.LayerNorm(8), nn.RMSNorm(8),
     nn.LocalResponseNorm(2), nn.MaxPool2d(2), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(2),
