@@ -7,7 +7,7 @@ from typing import Any
 from composer.candidate import Candidate
 from composer.canonical import family_id
 from data.labels import categories, difficulty, split_of
-from data.schema import DATASET, MEASUREMENT
+from data.schema import DATASET, MEASUREMENT, SCORES
 from filters.environment import Environment
 from filters.measurement import Measurement
 from filters.reasons import Reason
@@ -16,17 +16,13 @@ from filters.verdict import Verdict
 NEVER_SHOWN = frozenset({Reason.CONTAMINATED, Reason.FORBIDDEN, Reason.SIDE_EFFECT, Reason.CRASHED})
 """Reasons whose rows are published without code: benchmark text, or text that may do harm where it runs."""
 
-_SCORES = ("kb_ast_similarity", "kb_nearest", "kb_operator_similarity", "kb_operator_nearest")
 _MEASURED = {column.name for column in DATASET} & {column.name for column in MEASUREMENT} - {"ops"}
 
 
-def dataset_row(
-    candidate: Candidate, verdict: Verdict, measurement: Measurement, environment: Environment
-) -> dict[str, Any]:
+def dataset_row(candidate: Candidate, measurement: Measurement, environment: Environment) -> dict[str, Any]:
     """Return the row of an accepted candidate, in the order of the schema, as part of the split train.
 
-    The similarity scores come from the verdict's evidence and are null where it has none. Raises ValueError
-    for a candidate that was accepted without its operators being known, which is a bug.
+    Raises ValueError for a candidate that was accepted without its operators being known, which is a bug.
     """
     if measurement.ops is None:
         raise ValueError(f"candidate {candidate.index} has no operators")
@@ -58,12 +54,11 @@ def dataset_row(
         "source_license": candidate.source_license,
         "source_path": candidate.source_path,
         **{name: getattr(measurement, name) for name in _MEASURED},
-        **{name: verdict.evidence.get(name) for name in _SCORES},
     }
     return {column.name: values[column.name] for column in DATASET}
 
 
-def rejected_row(candidate: Candidate, verdict: Verdict) -> dict[str, Any]:
+def rejected_row(candidate: Candidate, verdict: Verdict, measurement: Measurement | None) -> dict[str, Any]:
     """Return the row of a rejected candidate; its code only where that may be shown."""
     shown = verdict.reason not in NEVER_SHOWN and is_licensed(candidate)
     return {
@@ -73,7 +68,7 @@ def rejected_row(candidate: Candidate, verdict: Verdict) -> dict[str, Any]:
         "reason": verdict.reason,
         "stage": verdict.stage,
         "evidence": json.dumps(verdict.evidence),
-        **{name: verdict.evidence.get(name) for name in _SCORES},
+        **{name: getattr(measurement, name, None) for name in SCORES},
         "composer": candidate.composer,
         "seed": candidate.seed,
         "requested_ops": candidate.requested_ops,

@@ -99,6 +99,8 @@ def _select(columns: Sequence[Column], *names: str) -> tuple[Column, ...]:
 
 
 MEASUREMENT = columns_of(Measurement)
+SCORES = ("kb_ast_similarity", "kb_nearest", "kb_operator_similarity", "kb_operator_nearest")
+"""Nearness to KernelBench, in every config that has candidates."""
 CANDIDATE = columns_of(Candidate)
 """Columns of `candidates.parquet`."""
 OPERATOR = columns_of(Operator)
@@ -108,13 +110,6 @@ _ID = Column("id", _TEXT, "", "sha256 of the exact UTF-8 code.")
 _REASON = Column("reason", _TEXT, "", "`accepted`, or the first rule that fired (`filters/reasons.py`).")
 _STAGE = Column("stage", _TEXT, "", "Stage at which the reason was found; null for accepted rows.")
 _EVIDENCE = Column("evidence", _TEXT, "", "What a reader needs to believe the reason, a JSON object.")
-_SCORES = (
-    Column("kb_ast_similarity", pa.float64(), "0 to 1", "Highest PythonASTSimilarity to a KernelBench task."),
-    Column("kb_nearest", _TEXT, "", "The KernelBench task with that similarity."),
-    Column("kb_operator_similarity", pa.float64(), "0 to 1", "Highest operator-aware similarity to one."),
-    Column("kb_operator_nearest", _TEXT, "", "The KernelBench task with that similarity."),
-)
-
 VERDICT = (
     Column("name", _TEXT, "", "File stem, row number or id, as the user knows it."),
     _ID,
@@ -129,7 +124,7 @@ VERDICT = (
 
 REJECTED = (
     *_select(VERDICT, "index", "id", "name", "reason", "stage", "evidence"),
-    *_SCORES,
+    *_select(MEASUREMENT, *SCORES),
     *_select(CANDIDATE, "composer", "seed", "requested_ops"),
     Column(
         "code", _TEXT, "",
@@ -162,7 +157,7 @@ DATASET = (
     Column("compile_ms_iqr", pa.float64(), "ms", "Interquartile range of the compiled run times."),
     Column("timing_samples", pa.int64(), "", "Timed calls behind each median, the smaller of both."),
     *_select(MEASUREMENT, "compile_seconds", "graph_breaks", "peak_memory_mb", "train_eval_same"),
-    *_SCORES,
+    *_select(MEASUREMENT, *SCORES),
     Column("device_name", _TEXT, "", "Device that all measurements of the row were taken on."),
     Column("driver_version", _TEXT, "", "NVIDIA driver; null on a CPU."),
     Column("cuda_version", _TEXT, "", "CUDA version of torch; null on a CPU."),

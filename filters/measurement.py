@@ -32,6 +32,22 @@ class Measurement:
     wall_seconds: float | None = None
     """Time from the start of the worker to its end."""
 
+    # similarity, found from the text by the parent
+    kb_ast_similarity: float | None = None
+    """Highest AST similarity to a KernelBench task by the paper's metric (class `Model`), 0 to 1."""
+    kb_nearest: str | None = None
+    """The task that has it, such as `level1/19_ReLU`."""
+    kb_signature_match: str | None = None
+    """A KernelBench task with an equal ordered signature, empty string if there is none."""
+    kb_operator_similarity: float | None = None
+    """Highest operator-aware similarity to a KernelBench task, 0 to 1."""
+    kb_operator_nearest: str | None = None
+    """The task that has it."""
+    kb_same_operators_similarity: float | None = None
+    """The same among the tasks with an equal multiset of operators; 0 where there are none."""
+    kb_same_operators_nearest: str | None = None
+    """The task that has it, empty string if there is none."""
+
     # build
     contract_fault: str | None = None
     """What of the run-time contract is broken, such as a `get_init_inputs()` that returns no flat list."""

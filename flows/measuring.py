@@ -14,6 +14,7 @@ from filters.judge import judge
 from filters.judging.source import source_finding
 from filters.measurement import Measurement
 from filters.policy import Policy
+from filters.screening import screened
 from flows.progress import Progress
 
 Keep = Callable[[Candidate, Measurement], None]
@@ -69,7 +70,7 @@ class Measuring:
         measurement = None
         if self._skip_source_filters or source_finding(candidate.code, self._policy) is None:
             try:
-                measurement = self._engine.measure(candidate)
+                measurement = screened(candidate, self._engine.measure(candidate))
             except Interrupted:
                 return
             self._keep(candidate, measurement)

@@ -78,7 +78,8 @@ def opened(settings: Settings) -> Iterator[Run]:
     with ExitStack() as stack:
         stack.enter_context(folder.claimed())
         ledger = stack.enter_context(Ledger.open(folder.ledger))
-        run = Run(settings, folder, ledger, Engine(settings.filters, settings.policy, timings))
+        engine = Engine(settings.filters, settings.policy, timings, unsafe=settings.run.unsafe)
+        run = Run(settings, folder, ledger, engine)
         ledger.claim_identity(
             {
                 "seed": settings.run.seed,
@@ -88,8 +89,8 @@ def opened(settings: Settings) -> Iterator[Run]:
             }
         )
         folder.write_settings(settings)
-        stack.enter_context(run.engine)
-        folder.write_environment(run.engine.environment)
+        stack.enter_context(engine)
+        folder.write_environment(engine.environment)
         if settings.run.deadline_minutes:
             left = settings.run.deadline_minutes * 60 - (time.monotonic() - began)
             timer = threading.Timer(max(left, 0), run.measuring.stop)
@@ -214,7 +215,7 @@ def verdicts_of(
         )
         for candidate in candidates
     }
-    return judge_set(candidates, alone, wanted)
+    return judge_set(candidates, alone, measurements, wanted)
 
 
 def judge_again(folder: RunFolder, settings: Settings) -> None:
@@ -240,11 +241,15 @@ def write_results(folder: RunFolder, ledger: Ledger, environment: Environment, s
     write_dataset(
         folder.dataset,
         rows=[
-            dataset_row(candidate, verdict, measurements[candidate.id], environment)
+            dataset_row(candidate, measurements[candidate.id], environment)
             for candidate, verdict in pairs
             if verdict.outcome == "accepted"
         ],
-        rejected=[rejected_row(*pair) for pair in pairs if pair[1].outcome == "rejected"],
+        rejected=[
+            rejected_row(candidate, verdict, measurements.get(candidate.id))
+            for candidate, verdict in pairs
+            if verdict.outcome == "rejected"
+        ],
         operators=read_operators(folder.operators),
         funnel=funnel(verdicts),
         settings=published_text(settings),

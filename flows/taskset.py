@@ -57,7 +57,7 @@ def _measure_into(
     if not candidates:
         return
     progress = Progress()
-    with Engine(settings.filters, settings.policy) as engine:
+    with Engine(settings.filters, settings.policy, unsafe=settings.run.unsafe) as engine:
         measuring = Measuring(
             engine, settings.policy, keep, progress, skip_source_filters=skip_source_filters
         )

@@ -15,4 +15,5 @@ __all__ = [
     "output",
     "repeatability",
     "runtime",
+    "similarity",
 ]

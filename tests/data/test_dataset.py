@@ -74,7 +74,7 @@ def verdict(
 
 def row(index: int, *ops: str) -> dict:
     measured = dataclasses.replace(MEASURED, ops=ops) if ops else MEASURED
-    return dataset_row(task(index), verdict(task(index)), measured, ENVIRONMENT)
+    return dataset_row(task(index), measured, ENVIRONMENT)
 
 
 def write(folder, rows, rejected=(), operators=(EXP,), verdicts=()):
@@ -88,9 +88,8 @@ def load(folder, config: str = "default", split: str = "train") -> datasets.Data
 
 
 def test_a_row_says_what_ran_where():
-    made = dataset_row(
-        task(0), verdict(task(0), kb_ast_similarity=0.4, kb_nearest="level1/1"), MEASURED, ENVIRONMENT
-    )
+    measured = dataclasses.replace(MEASURED, kb_ast_similarity=0.4, kb_nearest="level1/1")
+    made = dataset_row(task(0), measured, ENVIRONMENT)
     assert list(made) == [column.name for column in DATASET]
     assert made["ops"] == '["torch.nn.Linear", "torch.exp"]'
     assert (made["data_source"], made["op_count"], made["requested_ops"]) == ("torch#2", 2, ("torch.exp",))
@@ -108,9 +107,7 @@ def test_a_row_says_what_ran_where():
 
 def test_a_transformers_row_keeps_its_class_as_label():
     lifted = dataclasses.replace(task(0), data_source="transformers", requested_ops=("SwinAttention",))
-    made = dataset_row(
-        lifted, verdict(lifted), dataclasses.replace(MEASURED, ops=("torch.exp",) * 9), ENVIRONMENT
-    )
+    made = dataset_row(lifted, dataclasses.replace(MEASURED, ops=("torch.exp",) * 9), ENVIRONMENT)
     assert (made["ops"], made["data_source"], made["op_count"]) == ('["SwinAttention"]', "transformers", 9)
     assert made["difficulty"] == "hard"
 
@@ -119,7 +116,7 @@ def test_a_transformers_row_keeps_its_class_as_label():
     "reason", [Reason.CONTAMINATED, Reason.FORBIDDEN, Reason.SIDE_EFFECT, Reason.CRASHED]
 )
 def test_code_that_may_do_harm_is_never_shown(reason):
-    shown = rejected_row(task(0), verdict(task(0), reason, Stage.SOURCE, of="L1/19"))
+    shown = rejected_row(task(0), verdict(task(0), reason, Stage.SOURCE, of="L1/19"), None)
     assert list(shown) == [column.name for column in REJECTED]
     assert (shown["code"], json.loads(shown["evidence"])) == (None, {"of": "L1/19"})
 
@@ -128,7 +125,8 @@ def test_code_without_a_licence_is_never_shown():
     ours, foreign = task(0), Candidate(index=1, name="17", code="x = 1\n")
     licensed = dataclasses.replace(foreign, source_license="CC-BY-4.0")
     codes = [
-        rejected_row(c, verdict(c, Reason.TOO_FAST, Stage.RUNTIME))["code"] for c in (ours, foreign, licensed)
+        rejected_row(c, verdict(c, Reason.TOO_FAST, Stage.RUNTIME), MEASURED)["code"]
+        for c in (ours, foreign, licensed)
     ]
     assert codes == [ours.code, None, "x = 1\n"]
 
@@ -136,8 +134,8 @@ def test_code_without_a_licence_is_never_shown():
 def test_all_three_configs_load(tmp_path, offline_hub):
     broken = dataclasses.replace(task(2), code="LABEL = '\ud83d'\n")
     rejects = [
-        rejected_row(task(1), verdict(task(1), Reason.CONTAMINATED, Stage.SIMILARITY)),
-        rejected_row(broken, verdict(broken, Reason.SYNTAX, Stage.SOURCE, text="\ud83d")),
+        rejected_row(task(1), verdict(task(1), Reason.CONTAMINATED, Stage.SIMILARITY), MEASURED),
+        rejected_row(broken, verdict(broken, Reason.SYNTAX, Stage.SOURCE, text="\ud83d"), None),
     ]
     folder = write(tmp_path / "dataset", [row(0), row(3)], rejects)
     tasks, rejected, operators = load(folder), load(folder, "rejected"), load(folder, "operators")
@@ -218,7 +216,7 @@ def test_a_full_disk_keeps_the_old_dataset(small_disk):
     before = (folder / "README.md").read_text()
     large = dataclasses.replace(task(1), code=random.Random(0).randbytes(300_000).hex())
     with pytest.raises(StorageError, match=r"dataset: cannot be written: the disk is full; free some space"):
-        write(folder, [], [rejected_row(large, verdict(large, Reason.SYNTAX, Stage.SOURCE))])
+        write(folder, [], [rejected_row(large, verdict(large, Reason.SYNTAX, Stage.SOURCE), None)])
     assert (folder / "README.md").read_text() == before
     assert [path.name for path in small_disk.iterdir()] == ["dataset"]
     assert pq.read_table(folder / "data" / "train-00000-of-00001.parquet").num_rows == 1
