@@ -44,6 +44,7 @@ CPU = DeviceProfile(
             "_log_softmax": 2.7,
             "_softmax": 3.0,
             "adaptive_max_pool2d": 16.0,
+            "amax": 1.5,
             "avg_pool2d": 11.0,
             "convolution": 1.3,
             "elu": 3.7,
