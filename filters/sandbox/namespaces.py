@@ -72,20 +72,20 @@ def _replace_dev() -> None:
 def fork_init() -> int:
     """Fork a child that is the first process of a new PID namespace; its end ends all others in there."""
     own = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    child = None
     try:
         unshare(CLONE_NEWPID)
         child = os.fork()
-        if child:
-            setns(own, CLONE_NEWPID)  # later children start from here again
         return child
     finally:
+        if child != 0:
+            setns(own, CLONE_NEWPID)  # later children start from here again
         os.close(own)
 
 
 def settle(scratch_root: Path, scratch: Path) -> None:
     """In the first process: a /proc of this namespace, and only one's own scratch folder is writable."""
     unshare(CLONE_NEWNS | CLONE_NEWIPC)
-    mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     mount(str(scratch), str(scratch), None, MS_BIND)
     set_read_only(str(scratch_root))

@@ -10,6 +10,7 @@ a fork, so the parent of all workers must not have one. Started as
 It ends when the control socket closes, and the keepers end with it.
 """
 
+import contextlib
 import gc
 import os
 import resource
@@ -49,23 +50,24 @@ def serve(control: socket.socket, confinement: Confinement) -> None:
     """Fork on request until the control socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report by themselves; nobody waits for them
+    fork = namespaces.fork_init if confinement.namespaces else os.fork
     control.send(b"ready")
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
         if not message:
             return
-        fork = namespaces.fork_init if confinement.namespaces else os.fork
-        if fork() == 0:
-            channel, log, leash = descriptors
-            assignment = Assignment(scratch=Path(message.decode()), channel=channel, log=log, leash=leash)
-            keep(assignment, confinement)
+        with contextlib.suppress(BlockingIOError):  # no more processes: the leash closes, the engine hears it
+            if fork() == 0:
+                channel, log, leash = descriptors
+                scratch = Path(message.decode())
+                keep(Assignment(scratch=scratch, channel=channel, log=log, leash=leash), confinement)
         for descriptor in descriptors:
             os.close(descriptor)
 
 
 def _limit_resources() -> None:
     """Set limits that all workers inherit; none is a size of memory, which the driver reserves at will."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # 0 would not keep a core from a program that takes it
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES_MAX, _FILE_BYTES_MAX))
     tasks = _own_tasks() + _FURTHER_TASKS
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)

@@ -467,3 +467,24 @@ def test_a_layer_that_does_not_work_is_refused_in_one_line(monkeypatch):
             choose("bubblewrap")
     finally:
         survey.cache_clear()
+
+
+REFUSING = """
+from filters.sandbox import layers, seccomp
+from filters.sandbox.syscalls import give_up_privileges
+give_up_privileges()
+seccomp.restrict(signals=False)
+print(layers.choose("auto").name, *(layer.why_not for layer in layers.survey()[:2]), sep="\\n")
+"""
+
+
+def test_where_namespaces_are_refused_landlock_is_taken():
+    """As in most containers."""
+    if next(layer.why_not for layer in survey() if layer.name == "landlock") is not None:
+        pytest.skip("no Landlock here")
+    code = REFUSING
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    name, no_bubblewrap, no_namespaces = told.stdout.strip().splitlines()
+    assert name == "landlock"
+    assert "bwrap" in no_bubblewrap
+    assert "Operation not permitted" in no_namespaces
