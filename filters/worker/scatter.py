@@ -29,7 +29,7 @@ class ScatterTargets(TorchDispatchMode):
 def _repeats(name: str, args: Any, kwargs: Any) -> bool:
     if name in _ALONG_DIM:
         _, dim, index = args[:3]
-        return _repeats_along(index, dim if index.dim() else 0)
+        return _repeats_along(index, dim if index.dim() > 1 else 0)  # that of `index_copy` is always flat
     if name in _BY_POSITION:
         accumulate = args[3] if len(args) > 3 else kwargs.get("accumulate", False)
         values = args[2]
