@@ -36,9 +36,10 @@ def judge(
 ) -> Verdict:
     """Judge one candidate by itself; `judge_set` adds what only the whole set tells.
 
-    The order is the design's: the text, then every filter whose facts are known, then the fault that
-    ended the measuring, then what is missing.
+    The order is the design's: the text (unless its filters are skipped, similarity included), then
+    every filter whose facts are known, then the fault that ended the measuring, then what is missing.
     """
+    without = Stage.SIMILARITY if skip_source_filters else None
     if not skip_source_filters:
         finding = source_finding(candidate.code, policy)
         if finding is not None:
@@ -47,12 +48,12 @@ def judge(
         return _open(candidate, Reason.NEEDS_MEASUREMENT, {"missing": "everything"})
     if measurement.fault == Reason.WORKER_LOST:
         return _open(candidate, Reason.WORKER_LOST, {"detail": measurement.fault_detail})
-    found = first_finding(measurement, policy, claim_of(candidate))
+    found = first_finding(measurement, policy, claim_of(candidate), without=without)
     if found is not None:
         return _rejected(candidate, *found)
     if measurement.fault is not None:
         return _rejected(candidate, *_fault_of(measurement.fault, measurement))
-    missing = missing_facts(measurement)
+    missing = missing_facts(measurement, without=without)
     if missing:
         return _open(candidate, Reason.NEEDS_MEASUREMENT, {"missing": list(missing)})
     return Verdict(index=candidate.index, id=candidate.id, outcome="accepted", reason=Reason.ACCEPTED)

@@ -70,9 +70,11 @@ class Measuring:
         measurement = None
         if self._skip_source_filters or source_finding(candidate.code, self._policy) is None:
             try:
-                measurement = screened(candidate, self._engine.measure(candidate))
+                measurement = self._engine.measure(candidate)
             except Interrupted:
                 return
+            if not self._skip_source_filters:
+                measurement = screened(candidate, measurement)
             self._keep(candidate, measurement)
         verdict = judge(candidate, measurement, self._policy, skip_source_filters=self._skip_source_filters)
         self._progress.advance(accepted=verdict.outcome == "accepted")

@@ -41,11 +41,16 @@ def filter_of(stage: Stage, *needs: str) -> Callable[[Filter], Filter]:
 
 
 def first_finding(
-    measurement: Measurement, policy: Policy, claim: Claim, only: Stage | None = None
+    measurement: Measurement,
+    policy: Policy,
+    claim: Claim,
+    *,
+    only: Stage | None = None,
+    without: Stage | None = None,
 ) -> tuple[Stage, Finding] | None:
     """Return the first objection among the filters whose facts are known."""
     for known in FILTERS:
-        if only is not None and known.stage != only:
+        if (only is not None and known.stage != only) or known.stage == without:
             continue
         if any(getattr(measurement, fact) is None for fact in known.needs):
             continue
@@ -55,7 +60,7 @@ def first_finding(
     return None
 
 
-def missing_facts(measurement: Measurement) -> tuple[str, ...]:
+def missing_facts(measurement: Measurement, *, without: Stage | None = None) -> tuple[str, ...]:
     """Return the facts that some filter still needs."""
-    needed = {fact: None for known in FILTERS for fact in known.needs}
+    needed = {fact: None for known in FILTERS if known.stage != without for fact in known.needs}
     return tuple(fact for fact in needed if getattr(measurement, fact) is None)

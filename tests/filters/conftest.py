@@ -37,6 +37,13 @@ def get_init_inputs():
 
 _GOOD = Measurement(
     stages_done=("build", "conduct", "repeatability", "output", "degenerate", "labels", "runtime"),
+    kb_ast_similarity=0.3,
+    kb_nearest="level1/1_A",
+    kb_signature_match="",
+    kb_operator_similarity=0.5,
+    kb_operator_nearest="level1/1_A",
+    kb_same_operators_similarity=0.0,
+    kb_same_operators_nearest="",
     contract_fault="",
     inputs_fixed=False,
     input_shapes=((8, 16),),
