@@ -20,10 +20,18 @@ def watch():
 
 
 @pytest.fixture
-def subject(task, watch, tmp_path, monkeypatch):
-    """Load and build a task in this process, with draw 0 and its output."""
-    (tmp_path / "work").mkdir()
+def scratch(tmp_path, monkeypatch):
+    """The folders that a worker has: it starts in `work`."""
+    for name in ("work", "home"):
+        (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "home"))
+    return tmp_path
+
+
+@pytest.fixture
+def subject(task, watch, scratch, monkeypatch):
+    """Load and build a task in this process, with draw 0 and its output."""
     monkeypatch.setitem(sys.modules, "task", None)
     watch.events.clear()
 

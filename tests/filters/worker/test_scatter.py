@@ -26,7 +26,9 @@ def repeated(call) -> str | None:
         (lambda: torch.zeros(6).__setitem__(torch.tensor([5, -1]), X[0, :2]), "index_put_"),
         (lambda: torch.zeros(3, 6).__setitem__((slice(None), TWICE), X[:3, :4]), "index_put_"),
         (
-            lambda: torch.zeros(3, 6).__setitem__((torch.tensor([0, 1, 0]), torch.tensor([4, 4, 4])), X[0, :3]),
+            lambda: torch.zeros(3, 6).__setitem__(
+                (torch.tensor([0, 1, 0]), torch.tensor([4, 4, 4])), X[0, :3]
+            ),
             "index_put_",
         ),
     ],
@@ -48,7 +50,7 @@ def test_repeated_targets(call, name):
         lambda: torch.zeros(6).__setitem__(TWICE, 0.5),
         lambda: torch.zeros(6).__setitem__(ONCE, X[0, :4]),
         lambda: torch.zeros(4, 6).__setitem__(X > 0, X[X > 0]),
-        lambda: torch.zeros(3, 6).__setitem__((torch.tensor([0, 1, 2]), torch.tensor([4, 4, 4])), X[0, :3]),
+        lambda: torch.zeros(3, 6).__setitem__((torch.tensor([0, 1, 2]), torch.tensor([4])), X[0, :3]),
         lambda: torch.zeros(()).scatter(0, torch.tensor(0), torch.tensor(2.0)),
     ],
 )
