@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from socket import socket
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -42,8 +43,10 @@ def preload_compiler() -> None:
     import torch._inductor.compile_fx
     import torch._inductor.scheduler
 
-    torch.compile(torch.nn.Identity(), backend="eager")(torch.ones(1))
-    torch._dynamo.reset()
+    # dynamo saves the state of the GPU's generator, which would initialise CUDA before the fork
+    with mock.patch("torch.cuda.is_available", return_value=False):
+        torch.compile(torch.nn.Identity(), backend="eager")(torch.ones(1))
+        torch._dynamo.reset()
 
 
 def _use_own_headers() -> None:
