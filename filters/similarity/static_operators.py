@@ -48,17 +48,9 @@ def static_signature(code: str) -> tuple[str, ...]:
 
 
 def static_ops(code: str) -> tuple[str, ...]:
-    """Return the labels of the operators that `Model.forward` calls, in order, each layer once."""
-    labels: list[str] = []
-    seen: set[int] = set()
-    for call in static_calls(code):
-        label = label_of_name(call.path)
-        if label is None or id(call.layer) in seen:
-            continue
-        if call.layer is not None:
-            seen.add(id(call.layer))
-        labels.append(label)
-    return tuple(labels)
+    """Return the labels of the operators that `Model.forward` calls, in order, each once."""
+    labels = (label_of_name(call.path) for call in static_calls(code))
+    return tuple(dict.fromkeys(label for label in labels if label is not None))
 
 
 def static_random_calls(code: str) -> tuple[str, ...]:
