@@ -29,11 +29,12 @@ Replace = Callable[[Any, torch.Tensor | None, bool], Any]
 def labels(subject: Subject) -> dict[str, Any]:
     """Facts of the stage `labels`."""
     trace = OperatorTrace(subject.model)
+    inputs = subject.fresh_inputs()
     with trace.running():
-        subject.forward(subject.fresh_inputs())
+        subject.forward(inputs)
     aten = AtenTrace()
     with FlopCounterMode(display=False) as flops, aten:
-        subject.forward(subject.fresh_inputs())
+        subject.forward(inputs)
     subject.dtypes = aten.dtypes
     return {
         "ops": list(dict.fromkeys(trace.calls)),
@@ -133,9 +134,10 @@ def _matters(subject: Subject, number: int, right: list[torch.Tensor]) -> bool:
 
 def _changes(subject: Subject, number: int, right: list[torch.Tensor], replace: Replace) -> bool:
     trace = OperatorTrace(subject.model, number, replace)
+    inputs = subject.fresh_inputs()  # a replaced result may be an input's memory
     try:
         with trace.running():
-            output = subject.forward(subject.fresh_inputs())
+            output = subject.forward(inputs)
     except CandidateFault:
         return True  # what follows cannot do without this operator
     except CannotTell:

@@ -1,6 +1,5 @@
 """Stage repeatability: is the task a pure function of its inputs and weights, bit for bit?"""
 
-import copy
 from typing import Any
 
 import torch
@@ -32,8 +31,9 @@ def repeatability(subject: Subject) -> dict[str, Any]:
         _poison(first)
         repeats_equal = repeats_equal and trees.same_bits(first, subject.forward(subject.fresh_inputs()))
     state_changed = state_digest(subject.model, subject.task) != state
+    inputs = subject.fresh_inputs()
     with ScatterTargets() as scatter:
-        subject.forward(subject.fresh_inputs())
+        subject.forward(inputs)
     facts = {
         "rng_consumed": list(consumed),
         "seed_changes_output": not trees.same_bits(first, other_seed),
@@ -74,8 +74,8 @@ def _digest_of_forward(subject: Subject) -> str:
 def _train_mode_agrees(subject: Subject, eval_output: Any) -> bool | None:
     """Compare one forward in train mode, on a copy; None where the model cannot be copied."""
     try:
-        trained = copy.deepcopy(subject.model).train()
-    except (RuntimeError, TypeError, AttributeError, copy.Error):
+        trained = subject.copy_of_model().train()
+    except CandidateFault:
         return None
     try:
         return trees.same_bits(eval_output, subject.forward(subject.fresh_inputs(), trained))

@@ -121,6 +121,11 @@ class Subject:
         with self.guard("inputs_failed", "copying the inputs"):
             return copy.deepcopy(inputs)
 
+    def copy_of_model(self) -> nn.Module:
+        """Copy the model with its state. Raises CandidateFault where it holds something that has no copy."""
+        with self.guard("forward_failed", "copying the model"):
+            return copy.deepcopy(self.model)
+
     def synchronize(self) -> None:
         """Wait for the device; device-side errors surface here."""
         if self.device.type == "cuda":
