@@ -75,7 +75,8 @@ _WATCHED_EVENTS = {
 }
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _IGNORED_NAMES = frozenset(
-    "last_exc last_type last_value last_traceback __annotations__ __dict__ __warningregistry__".split()
+    """last_exc last_type last_value last_traceback __annotations__ __dict__ __slotnames__
+    __warningregistry__""".split()
 )
 
 

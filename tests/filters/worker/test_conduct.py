@@ -24,6 +24,9 @@ class Passing(TorchFunctionMode):
 def test_ordinary_work_changes_nothing(scratch):
     snapshot = Snapshot()
     torch.nn.LSTM(4, 4)(torch.randn(2, 4))
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 8, batch_first=True)
+    torch.nn.TransformerEncoder(layer, 2).eval()(torch.randn(2, 3, 8))
+    torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(4, 4))(torch.randn(2, 4))
     torch.vmap(torch.sin)(torch.randn(2, 4))
     torch.linalg.inv(torch.eye(3))
     assert snapshot.changes() == ()
