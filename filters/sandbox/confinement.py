@@ -34,6 +34,8 @@ class Confinement:
 
     def confine_worker(self, scratch: Path) -> None:
         """Run in each worker, last of all before the candidate comes."""
+        if self.namespaces:
+            namespaces.let_threads_be_named()
         give_up_privileges()
         if self.landlock:
             landlock.restrict([scratch])

@@ -18,6 +18,7 @@ _RULE_PATH_BENEATH = 1
 
 _WRITE_FILE = 1 << 1
 _TRUNCATE = 1 << 14
+_REWRITE = _WRITE_FILE | _TRUNCATE
 _CHANGES = {1: _WRITE_FILE | sum(1 << bit for bit in range(4, 13)), 2: 1 << 13, 3: _TRUNCATE}
 """Rights to change files and folders by the ABI that brought them: write, remove, make; refer; truncate."""
 _SCOPES = {6: 0b11}
@@ -49,7 +50,12 @@ def restrict(writable: Iterable[Path]) -> None:
     for folder in writable:
         _allow(ruleset, folder, changes)
     for node in device_nodes():
-        _allow(ruleset, node, changes & (_WRITE_FILE | _TRUNCATE))
+        _allow(ruleset, node, changes & _REWRITE)
+    threads = Path("/proc/self/task")  # CUDA writes its threads' names there or gives up
+    _allow(ruleset, threads, changes & _REWRITE)
+    os.open(
+        threads, os.O_PATH
+    )  # stays open: /proc may forget an entry that nobody holds, and the rule with it
     syscall("landlock_restrict_self", _NR_RESTRICT, ctypes.c_int(ruleset), ctypes.c_uint(0))
     os.close(ruleset)
 

@@ -23,7 +23,6 @@ from filters.sandbox.syscalls import (
     MS_NOEXEC,
     MS_NOSUID,
     MS_PRIVATE,
-    MS_RDONLY,
     MS_REC,
     die_with_parent,
     mount,
@@ -86,6 +85,14 @@ def fork_init() -> int:
 def settle(scratch_root: Path, scratch: Path) -> None:
     """In the first process: a /proc of this namespace, and only one's own scratch folder is writable."""
     unshare(CLONE_NEWNS | CLONE_NEWIPC)
-    mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    set_read_only("/proc")
     mount(str(scratch), str(scratch), None, MS_BIND)
     set_read_only(str(scratch_root))
+
+
+def let_threads_be_named() -> None:
+    """In the worker: open its own corner of /proc, where CUDA writes its threads' names or gives up."""
+    threads = "/proc/self/task"
+    mount(threads, threads, None, MS_BIND)
+    set_read_only(threads, on=False)

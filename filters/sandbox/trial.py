@@ -19,6 +19,8 @@ from filters.sandbox import landlock, namespaces, seccomp
 from filters.sandbox.syscalls import give_up_privileges
 
 Attempt = Callable[[], None]
+_NAME = Path("/proc/thread-self/comm")
+"""CUDA gives up where it cannot write the names of its threads."""
 
 
 def main() -> None:
@@ -27,7 +29,7 @@ def main() -> None:
     enter = sys.argv[2] == "enter"
     attempts: dict[str, Attempt] = {
         "namespaces": lambda: _try_namespaces(root, enter),
-        "landlock": lambda: _try_landlock(root),
+        "landlock": lambda: _try_landlock(root, enter),
         "seccomp": _try_seccomp,
     }
     print(json.dumps({name: outcome_in_child(attempt, os.fork) for name, attempt in attempts.items()}))
@@ -63,18 +65,22 @@ def _try_namespaces(root: Path, enter: bool) -> None:
         namespaces.settle(root, scratch)
         if os.getpid() != 1:
             raise OSError("no PID namespace of its own")
+        namespaces.let_threads_be_named()
         _check_files(root, scratch)
+        _NAME.write_text("trial")
 
     why_not = outcome_in_child(first_process, namespaces.fork_init)
     if why_not is not None:
         raise OSError(why_not)
 
 
-def _try_landlock(root: Path) -> None:
+def _try_landlock(root: Path, enter: bool) -> None:
     scratch = Path(tempfile.mkdtemp(dir=root))
     give_up_privileges()
     landlock.restrict([scratch])
     _check_files(root, scratch)
+    if enter:  # else bubblewrap has made /proc read-only, until each worker gets its own
+        _NAME.write_text("trial")
 
 
 def _check_files(root: Path, scratch: Path) -> None:

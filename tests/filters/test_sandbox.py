@@ -154,7 +154,7 @@ def test_writes_only_to_its_scratch_folder(sandboxed, tmp_path):
     neighbour.mkdir(exist_ok=True)
     told = sandboxed.told(
         f"""
-        import tempfile
+        import tempfile, threading, time
         reached = []
         ours = [{str(target)!r}, {str(neighbour / "x")!r}]
         for path in [*ours, "/dev/shm/opweaver-x", "/tmp/opweaver-x", "/proc/sys/kernel/hostname"]:
@@ -165,6 +165,9 @@ def test_writes_only_to_its_scratch_folder(sandboxed, tmp_path):
                 pass
         open("here", "w").close()
         tempfile.NamedTemporaryFile().close()
+        thread = threading.Thread(target=time.sleep, args=(5,), daemon=True)
+        thread.start()
+        open(f"/proc/self/task/{{thread.native_id}}/comm", "w").write("as CUDA does")
         raise RuntimeError(f"wrote {{reached}}")
         """
     )
