@@ -84,10 +84,13 @@ def _judge(
     from flows import summary, taskset
 
     candidates = read_taskset(dataset)[:limit]
-    verdicts = taskset.judge_taskset(
-        candidates, settings, out, static_only=static_only, skip_source_filters=skip_source_filters
-    )
-    summary.show_funnel(verdicts)
+    if static_only:
+        verdicts = taskset.judge_statically(candidates, settings, out)
+        summary.show_funnel(verdicts)
+        summary.show_text_facts(verdicts)
+    else:
+        verdicts = taskset.judge_taskset(candidates, settings, out, skip_source_filters=skip_source_filters)
+        summary.show_funnel(verdicts)
     typer.echo(f"\n{len(verdicts):,} verdicts: {out}")
     if not static_only:
         summary.require_sum(candidates, verdicts)

@@ -19,7 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Self
 
 from flows.errors import InfrastructureError
@@ -56,7 +56,9 @@ class PrefectServer:
             from prefect import settings
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
-        if not settings.PREFECT_API_URL.value():
+        if settings.PREFECT_API_URL.value():
+            _require_answer(settings.PREFECT_API_URL.value())
+        else:
             self._start()
         return self
 
@@ -64,7 +66,7 @@ class PrefectServer:
         self._port = _free_port()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(self._port)],
+            [sys.executable, "-P", "-m", __name__, str(self._port), str(os.getpid())],
             env=os.environ | _SERVER,
             stdin=subprocess.DEVNULL,
             stdout=self._output,
@@ -86,12 +88,22 @@ class PrefectServer:
     def api(self) -> Iterator[None]:
         """Let flows that are called in the block find the API; waits until the temporary server answers.
 
-        The API that the environment or a Prefect profile names goes first. Raises InfrastructureError.
+        The API that the environment or a Prefect profile names goes first. Raises InfrastructureError, also
+        where the server goes away later; Prefect itself tries for some minutes before.
         """
-        if self._process is None:
-            yield
-            return
-        self._wait_until_healthy(self._process)
+        from httpx import HTTPError
+
+        try:
+            with self._temporary_api() if self._process is not None else nullcontext():
+                yield
+        except HTTPError as error:
+            raise InfrastructureError(
+                f"Prefect: its server stopped answering ({error}); run the same command again to go on"
+            ) from error
+
+    @contextmanager
+    def _temporary_api(self) -> Iterator[None]:
+        self._wait_until_healthy()
         _never_through_a_proxy("127.0.0.1")
         with self._settings.temporary_settings(
             {
@@ -102,17 +114,32 @@ class PrefectServer:
         ):
             yield
 
-    def _wait_until_healthy(self, process: subprocess.Popen[bytes]) -> None:
+    def _wait_until_healthy(self) -> None:
+        assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while not _healthy(self._port):
-            if process.poll() is not None or time.monotonic() > deadline:
+            if self._process.poll() is not None or time.monotonic() > deadline:
                 self._output.seek(0)
-                output = self._output.read().decode(errors="replace").strip().splitlines()
+                lines = self._output.read().decode(errors="replace").strip().splitlines()
+                last = lines[-1].strip() if lines else "no message"
                 raise InfrastructureError(
-                    f"Prefect: its temporary server did not start ({output[-1:] or 'no message'}); "
+                    f"Prefect: its temporary server did not start ({last}); "
                     "run the same command again, or set PREFECT_API_URL to a server of your own"
                 )
             time.sleep(0.1)
+
+
+def _require_answer(url: str) -> None:
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        try:
+            client.raise_for_api_version_mismatch()
+        except RuntimeError as error:
+            raise InfrastructureError(
+                f"{url}: no usable Prefect server ({error}); "
+                "start it, or unset PREFECT_API_URL to let a temporary one run"
+            ) from None
 
 
 def _healthy(port: int) -> bool:
@@ -137,12 +164,14 @@ def _never_through_a_proxy(host: str) -> None:
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), host]))
 
 
-def _serve(port: str) -> None:
+def _serve(port: str, parent: str) -> None:
     """Become the server, tied to the parent's life by the kernel; without scheduler and event store."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    command = ["-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", port, "--no-services"]
-    os.execv(sys.executable, [sys.executable, *command])
+    if os.getppid() != int(parent):
+        return  # it has died already
+    command = ["-P", "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", port]
+    os.execv(sys.executable, [sys.executable, *command, "--no-services"])
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(*sys.argv[1:])

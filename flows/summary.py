@@ -12,6 +12,7 @@ from composer.candidate import Candidate
 from data.files import read_candidates, read_verdicts
 from data.funnel import adds_up, funnel
 from filters.measurement import Measurement
+from filters.static_audit import count_shown
 from filters.verdict import Verdict
 from flows.errors import InfrastructureError, Unfinished
 from flows.rounds import is_hopeless
@@ -42,6 +43,16 @@ def show_funnel(verdicts: Sequence[Verdict]) -> None:
     table.add_column("share", justify="right")
     for stage, reason, count in funnel(verdicts):
         table.add_row(stage, reason, f"{count:,}", f"{count / len(verdicts):.1%}")
+    OUT.print(table)
+
+
+def show_text_facts(verdicts: Sequence[Verdict]) -> None:
+    """Print what the texts show, counted over all tasks; one task may show several things."""
+    table = Table(title="\nShown by the text (a task may show several)", title_justify="left")
+    table.add_column("fact")
+    table.add_column("tasks", justify="right")
+    for name, count in count_shown(verdicts).items():
+        table.add_row(name, f"{count:,}")
     OUT.print(table)
 
 
