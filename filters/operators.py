@@ -203,6 +203,7 @@ def style_free(path: str) -> str:
     return _ALIASES.get(name, name).replace("_", "").lower().removesuffix("loss")
 
 
+@lru_cache(maxsize=4096)
 def without_rank(element: str) -> str:
     """Return an element as its function has it: `nn.BatchNorm2d` tells a rank, `F.batch_norm` does not."""
     return re.sub(r"^(batchnorm|instancenorm)[123]d$", r"\1", element)

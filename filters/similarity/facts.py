@@ -111,9 +111,12 @@ def operator_facts(fingerprints: Sequence[Fingerprint], reference: Reference) ->
     """Yield what instruments 2 and 3 say of each candidate, as fields of `SimilarityFacts`."""
     for start in range(0, len(fingerprints), _BATCH):
         batch = fingerprints[start : start + _BATCH]
-        scores = operator_similarities([candidate.sequence for candidate in batch], reference.sequences)
-        for candidate, row, nearest in zip(batch, scores, scores.argmax(axis=1), strict=True):
-            same = reference.same_operators(candidate.signature, executed=candidate.executed)
+        same_operators = [
+            reference.same_operators(candidate.signature, executed=candidate.executed) for candidate in batch
+        ]
+        scores = _operator_scores(batch, same_operators, reference)
+        nearest_tasks = scores.argmax(axis=1)
+        for candidate, same, row, nearest in zip(batch, same_operators, scores, nearest_tasks, strict=True):
             nearest_same = max(same, key=lambda place: row[place], default=None)
             yield {
                 "kb_signature_match": reference.same_signature(
@@ -126,6 +129,31 @@ def operator_facts(fingerprints: Sequence[Fingerprint], reference: Reference) ->
                 if nearest_same is None
                 else reference.tasks[nearest_same].name,
             }
+
+
+def _operator_scores(
+    batch: Sequence[Fingerprint], same_operators: Sequence[Sequence[int]], reference: Reference
+) -> NDArray[np.float32]:
+    """Return the scores of instrument 3, one row for each candidate; exact where anybody looks.
+
+    Long tasks cost most and are hardly ever the nearest: 2 * shorter / (shorter + longer) bounds the score.
+    A candidate that no long task can be nearest to has 0 there.
+    """
+    sequences = [candidate.sequence for candidate in batch]
+    scores = np.zeros((len(batch), len(reference.tasks)), dtype=np.float32)
+    short, long = reference.short_and_long
+    scores[:, short] = operator_similarities(sequences, [reference.sequences[place] for place in short])
+    lengths = np.array([len(sequence) for sequence in sequences])[:, None]
+    long_lengths = np.array([len(reference.sequences[place]) for place in long])
+    shorter = np.minimum(lengths, long_lengths)
+    possible = 2 * shorter / (lengths + long_lengths) >= scores.max(axis=1, initial=0)[:, None]
+    wanted = [not set(same).isdisjoint(long) for same in same_operators]
+    rows = np.flatnonzero(possible.any(axis=1) | np.array(wanted))
+    if len(rows) and long:
+        scores[np.ix_(rows, np.array(long))] = operator_similarities(
+            [sequences[row] for row in rows], [reference.sequences[place] for place in long]
+        )
+    return scores
 
 
 def _rounded(score: np.float32) -> float:

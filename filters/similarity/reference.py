@@ -20,6 +20,8 @@ from filters.operators import computes, without_rank
 from filters.similarity.syntax_trees import Forest, Kind, Program
 
 SHIPPED = Path(__file__).with_name("kernelbench.json.gz")
+_SHORT = 150
+"""Tokens; 239 of the 270 tasks have fewer, the longest 2,300: half of the comparison's work."""
 FORMAT = 1
 """Version of the file's layout; a file of another version has to be built again."""
 
@@ -78,6 +80,13 @@ class Reference:
     @cached_property
     def sequences(self) -> list[list[int]]:
         return [list(task.sequence) for task in self.tasks]
+
+    @cached_property
+    def short_and_long(self) -> tuple[list[int], list[int]]:
+        """Places of the tasks whose sequences are short, and of those that cost time to compare."""
+        places = range(len(self.tasks))
+        short = [place for place in places if len(self.sequences[place]) <= _SHORT]
+        return short, [place for place in places if len(self.sequences[place]) > _SHORT]
 
     def same_signature(self, signature: Sequence[str], *, executed: bool) -> str | None:
         """Return the first task with an equal ordered signature, None also for an empty one.

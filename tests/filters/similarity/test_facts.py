@@ -4,7 +4,8 @@ import pytest
 
 from composer.source_names import UnreadableCodeError, parse
 from filters.similarity import fingerprint, shipped_reference, similarities, similarity
-from filters.similarity.facts import nearest_model
+from filters.similarity.facts import nearest_model, operator_facts
+from filters.similarity.sequences import operator_similarities
 from filters.similarity.syntax_trees import ast_similarity, model_class
 
 GEMM = """
@@ -51,6 +52,17 @@ def test_the_nearest_model_is_the_nearest_of_all(ops_6k):
         assert score == max(every)
         assert name == reference.tasks[every.index(score)].name
     assert len(reference.forest.kinds) == size
+
+
+def test_long_tasks_are_left_out_only_where_nobody_looks(ops_6k):
+    """Short and long candidates; the published transformers layers are as long as level 3."""
+    reference = shipped_reference()
+    prints = [fingerprint(row["code"]) for row in [*ops_6k[:200:2], *ops_6k[5700:5800:2]]]
+    every = operator_similarities([candidate.sequence for candidate in prints], reference.sequences)
+    for candidate, row, facts in zip(prints, every, operator_facts(prints, reference), strict=True):
+        assert facts["kb_operator_similarity"] == pytest.approx(row.max(), abs=1e-4)
+        same = [row[place] for place in reference.same_operators(candidate.signature, executed=False)]
+        assert facts["kb_same_operators_similarity"] == pytest.approx(max(same) if same else None, abs=1e-4)
 
 
 def test_no_model_is_near_nothing():

@@ -246,7 +246,7 @@ def test_labels_absent_from_the_code(task):
     "body",
     [
         "class Model(nn.Module):\n    def forward(self, x):\n        return " + "x + " * 3000 + "x",
-        "def f(x):\n    return f(x)\n\nclass Model(nn.Module):\n    def forward(self, x):\n        return f(x)",
+        "class Model(nn.Module):\n    def forward(self, x):\n        return self.forward(x)",
         "\n".join(
             ["def f0(x):\n    return x"]
             + [f"def f{n}(x):\n    return f{n - 1}(x) + f{n - 1}(x)" for n in range(1, 40)]
