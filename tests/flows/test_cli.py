@@ -184,6 +184,14 @@ def test_a_static_audit_runs_no_task(lean, tmp_path, task):
     assert read_verdicts(tmp_path / "v.parquet")[1].verdict.reason is Reason.SYNTAX
 
 
+@pytest.mark.slow
+def test_doctor_names_what_works(lean):
+    done = lean("doctor")
+    names = [line.split(":")[0].split()[1] for line in done.stdout.splitlines()]
+    assert {"torch", "sandbox", "device", "torch.compile"} <= set(names), done.stderr
+    assert done.returncode == (3 if "FAIL" in done.stdout else 0)
+
+
 def test_the_command_starts_without_the_heavy_packages():
     code = "import sys, flows.cli; print(*{'torch', 'prefect', 'datasets', 'pyarrow'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,5 +1,6 @@
 """Whole runs by the real command: what they leave, and how they survive being stopped."""
 
+import contextlib
 import random
 import signal
 import subprocess
@@ -92,6 +93,14 @@ def test_another_seed_in_the_same_folder_is_refused(small_run, opweaver_run):
     assert done.returncode == 2
     (line,) = told(done.stderr)
     assert "holds a run with other settings: seed (was 0, is 5)" in line
+
+
+def test_a_prefect_server_that_does_not_answer_is_named(opweaver_run):
+    opweaver_run.environment["PREFECT_API_URL"] = "http://127.0.0.1:9/api"
+    done = opweaver_run("run", "--run-dir", "run")
+    assert done.returncode == 3
+    (line,) = told(done.stderr)
+    assert line.startswith("opweaver: http://127.0.0.1:9/api: no usable Prefect server")
 
 
 def test_two_runs_in_one_folder_are_kept_apart(opweaver_run, tmp_path):
@@ -200,3 +209,24 @@ def test_a_full_disk_is_told_and_nothing_is_lost(small_disk, opweaver_run):
     assert done.returncode == 3
     (line,) = told(done.stderr)
     assert "the disk is full" in line
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_ends_the_run_and_loses_nothing(small_disk, opweaver_run, measured_ids):
+    subprocess.run(["mount", "-o", "remount,size=2m", small_disk], check=True)
+    run_dir = small_disk / "run"
+    command = ("run", "--run-dir", run_dir, "--count", 3)
+    process = opweaver_run.start(*command)
+    wait_until(lambda: len(measured_ids(run_dir)) >= 1, process)
+    with (small_disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
+    _, stderr = process.communicate()
+    assert process.returncode == 3
+    (line,) = told(stderr)
+    assert "the disk is full" in line
+    kept = measured_ids(run_dir)
+    (small_disk / "filler").unlink()
+    finished = opweaver_run(*command)
+    assert finished.returncode == 0, finished.stderr
+    assert kept.items() <= measured_ids(run_dir).items()
