@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable
 from socket import socket
 from typing import Any
-from unittest import mock
 
 import torch
 
@@ -35,18 +34,17 @@ StageCall = tuple[Stage, Callable[[], Facts]]
 def preload_compiler() -> None:
     """Import what torch.compile needs, so that forked children share it.
 
-    The first compilation patches `nn.Module`. It happens here, so that it is no candidate's side effect:
-    control-flow operators compile when they are called.
+    The first compilation patches `nn.Module`. That happens here, so that it is no candidate's side effect:
+    control-flow operators compile when they are called. Nothing is compiled here, because dynamo asks the
+    GPU, and CUDA must not be initialised before the fork.
     """
     import torch._dynamo
     import torch._inductor.codegen.cpp
     import torch._inductor.compile_fx
-    import torch._inductor.scheduler
+    import torch._inductor.scheduler  # noqa: F401
+    from torch._dynamo.mutation_guard import install_generation_tagging_init
 
-    # dynamo saves the state of the GPU's generator, which would initialise CUDA before the fork
-    with mock.patch("torch.cuda.is_available", return_value=False):
-        torch.compile(torch.nn.Identity(), backend="eager")(torch.ones(1))
-        torch._dynamo.reset()
+    install_generation_tagging_init()
 
 
 def _use_own_headers() -> None:
