@@ -34,7 +34,6 @@ _REFUSED = {
     "process_madvise": (440, 440),
     "kcmp": (312, 272),
     "pidfd_getfd": (438, 438),
-    "socket": (41, 198),
     "connect": (42, 203),
     "mount": (165, 40),
     "umount2": (166, 39),
@@ -87,7 +86,7 @@ _REFUSED_TO_OTHERS = {
 }
 """Their first argument is a process; 0 means the caller's own."""
 _REFUSED_ALWAYS_TO_OTHERS = {"tkill": (200, 130), "pidfd_send_signal": (424, 424)}
-_SOCKETPAIR, _CLONE, _CLONE3 = (53, 199), (56, 220), (435, 435)
+_SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
 
 Instruction = tuple[int, int, int, int]
 
@@ -142,9 +141,10 @@ def _program(machine: _Machine, signals: bool) -> list[Instruction]:
         program += [(_EQUAL, 0, 1, numbers[machine.column]), _REFUSE]
     program += [(_EQUAL, 0, 1, _CLONE3[machine.column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     program += _unless(_CLONE[machine.column], 0, [(_ANY_BIT, 0, 1, _NEW_NAMESPACES)])
-    # a pair of packet sockets could be turned towards any address; a pair of streams cannot
-    kind = [(_AND, 0, 0, 0xF), (_EQUAL, 0, 1, socket.SOCK_DGRAM)]
-    program += _unless(_SOCKETPAIR[machine.column], 1, kind)
+    # CUDA listens on a local stream socket; without `connect` that reaches nobody, a packet socket would
+    packets = [(_LOAD, 0, 0, _argument(1)), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, socket.SOCK_DGRAM)]
+    for numbers in (_SOCKET, _SOCKETPAIR):
+        program += _unless(numbers[machine.column], 0, [(_EQUAL, 0, 3, socket.AF_UNIX), *packets])
     if signals:
         for numbers in _REFUSED_TO_OTHERS.values():
             own = [(_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, os.getpid())]
@@ -154,5 +154,10 @@ def _program(machine: _Machine, signals: bool) -> list[Instruction]:
 
 def _unless(number: int, argument: int, tests: list[Instruction]) -> list[Instruction]:
     """For one call: load the low half of an argument; the tests jump over the refusal or fall into it."""
-    then = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), *tests, _REFUSE, (_RETURN, 0, 0, _ALLOW)]
+    then = [(_LOAD, 0, 0, _argument(argument)), *tests, _REFUSE, (_RETURN, 0, 0, _ALLOW)]
     return [(_EQUAL, 0, len(then), number), *then]
+
+
+def _argument(position: int) -> int:
+    """Return the offset of the low half of an argument."""
+    return _AT_ARGUMENTS + 8 * position
