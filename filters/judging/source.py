@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from filters.policy import Policy
 from filters.reasons import Reason
+from filters.similarity import static_random_calls
 from filters.verdict import Finding
 
 _IMPORTS = frozenset("torch math typing collections dataclasses functools __future__".split())
@@ -65,7 +66,7 @@ def source_finding(code: str, policy: Policy) -> Finding | None:
         return Finding(reason=Reason.SYNTAX, evidence={"error": str(error).splitlines()[0][:200]})
     except (RecursionError, MemoryError):
         return Finding(reason=Reason.SYNTAX, evidence={"error": "nested too deeply"})
-    return contract(tree) or forbidden(tree, scopes)
+    return contract(tree) or forbidden(tree, scopes) or random_forward(code)
 
 
 def contract(tree: ast.Module) -> Finding | None:
@@ -93,6 +94,12 @@ def forbidden(tree: ast.Module, scopes: symtable.SymbolTable) -> Finding | None:
     found |= _builtins_used(scopes) & _FORBIDDEN_NAMES
     found |= set(_ambiguous_results(tree, modules))
     return Finding(reason=Reason.FORBIDDEN, evidence={"found": sorted(found)[:10]}) if found else None
+
+
+def random_forward(code: str) -> Finding | None:
+    """Operators in forward that draw random numbers in eval mode, such as `F.dropout(x)`."""
+    calls = static_random_calls(code)
+    return Finding(reason=Reason.FORBIDDEN, evidence={"random": calls}) if calls else None
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
