@@ -7,7 +7,7 @@ Three vocabularies, each for one purpose:
   pages do not list, are `torch.nn.functional.relu`; in-place forms lose their underscore;
 - a **label** is the canonical name of what counts as an operator of a task: no views, casts, copies,
   creation, comparisons, indexing or questions about a tensor, no dropout (it is inactive, or the task is
-  stochastic), no arithmetic written as `+ - * / // %` (to torch, `x.add(y)` is the same call);
+  stochastic), nothing written as `+ - * / // %` or `~ & | ^` (to torch, `x.add(y)` is the same call);
 - a **signature element** is an operator's kind, whatever its style: `nn.ReLU`, `F.relu` and `x.relu()` are
   `relu`; `mm`, `bmm` and `@` are `matmul`; `torch.add` and `+` are `add`; `view` and `flatten` are
   `reshape`. All that is called counts but for indexing and questions about a tensor; `computes` tells the
@@ -64,7 +64,10 @@ QUESTIONS = _words(
     set_grad_enabled setitem size storage storage_offset stride tolist untyped_storage"""
 )
 DROPOUT = _words("alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout")
-ARITHMETIC = _words("add div floor_divide mul neg pos remainder sub")
+_SIGNS = _words(
+    "add bitwise_and bitwise_not bitwise_or bitwise_xor div floor_divide mul neg pos remainder sub"
+)
+"""What Python writes as `+ - * / // %` between values and `~ & | ^` between masks."""
 
 _NEVER_COUNTED = VIEWS | COPIES | CASTS | CREATION | QUESTIONS | DROPOUT
 
@@ -171,7 +174,7 @@ def label_of_name(path: str) -> str | None:
     short = name.rpartition(".")[2].strip("_")
     if short in _NEVER_COUNTED or short in COMPARISONS:
         return None
-    return None if short in ARITHMETIC and path.startswith("torch.Tensor.") else name
+    return None if short in _SIGNS and path.startswith("torch.Tensor.") else name
 
 
 @lru_cache(maxsize=4096)

@@ -92,6 +92,7 @@ def test_every_spelling_has_the_same_label(label, spellings):
         lambda: (X + 1) * 2 - X / 3,
         lambda: (1 - X, 2 / X, 2 // X, -X, X % 2),
         lambda: X.add(X),
+        lambda: ~(X > 1) & (X < 2) | (X > 3),
         lambda: X.size(0) + X.dim() + X.shape[0],
         lambda: F.dropout(X, 0.5, training=False),
         lambda: len(X),
