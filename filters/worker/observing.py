@@ -4,6 +4,7 @@ These passes run under function and dispatch modes and with hooks, all of which 
 Nothing of their bits or times is used elsewhere.
 """
 
+import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +22,7 @@ from filters.worker.subject import CandidateFault, CannotTell, Subject
 
 _PROBED_CALLS_MAX = 12
 """Longer layers are not probed for operators without effect."""
+_SHARES = 5
 
 Replace = Callable[[Any, torch.Tensor | None, bool], Any]
 """From (result, a copy of the first tensor argument, is it in place?) to another result."""
@@ -215,8 +217,15 @@ class _Stopwatch(TorchDispatchMode):
 
 
 def tensor_time_share(subject: Subject) -> float:
-    """Return the share of a forward that is spent inside aten calls; sleep and Python loops are outside."""
+    """Return the share of a forward that is spent inside aten calls; sleep and Python loops are outside.
+
+    The median of a few forwards: one alone may have been interrupted.
+    """
     inputs = subject.fresh_inputs()
+    return statistics.median(_one_share(subject, inputs) for _ in range(_SHARES))
+
+
+def _one_share(subject: Subject, inputs: list[Any]) -> float:
     subject.synchronize()
     watch = _Stopwatch(subject.device)
     start = clock.seconds()

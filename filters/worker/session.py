@@ -170,7 +170,10 @@ class _Timer:
 
     def _share(self) -> float:
         recorded = self._recorded.get("tensor_time_share")
-        return recorded if recorded is not None else observing.tensor_time_share(self._subject)
+        if recorded is not None:
+            return recorded
+        with self._channel.exclusive():
+            return observing.tensor_time_share(self._subject)
 
     def _time(self, prefix: str, model: Any) -> Facts:
         names = {"median_ms": f"{prefix}_ms", "iqr_ms": f"{prefix}_ms_iqr", "samples": f"{prefix}_samples"}

@@ -117,7 +117,8 @@ def measure(engine):
     """Measure the task around a class `Model`; source filters are not asked."""
 
     def run(body, inputs="[torch.randn(8, 16)]", init="[]", **claims):
-        candidate = Candidate(index=0, name="task", code=_task(body, inputs, init), **claims)
+        code = _task(body, inputs, init)
+        candidate = Candidate(index=0, name="task", code=code, origin="rules", **claims)
         return candidate, engine.measure(candidate)
 
     return run
