@@ -4,14 +4,15 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from filters.errors import SandboxFault
 from filters.sandbox import bubblewrap
 from filters.sandbox.confinement import Confinement
+from filters.sandbox.devices import device_nodes
 
 LayerName = Literal["bubblewrap", "namespaces", "landlock", "none"]
 LAYERS: tuple[LayerName, ...] = ("bubblewrap", "namespaces", "landlock", "none")
@@ -68,10 +69,32 @@ def choose(wanted: Literal["auto"] | LayerName) -> Layer:
 
 @cache
 def survey() -> tuple[Layer, ...]:
-    """Try every layer, the strongest first; takes a fraction of a second, once per process."""
+    """Try every layer, the strongest first; takes about a second, once per process."""
     with tempfile.TemporaryDirectory(prefix="opweaver-trial-") as folder:
         root = Path(folder).resolve()
-        return _bubblewrap(root), *_own_layers(root), Layer(name="none")
+        plain = Layer(name="none")
+        layers: tuple[Layer, ...] = (_bubblewrap(root), *_own_layers(root))
+        if (
+            any(node.name.startswith("nvidia") for node in device_nodes())
+            and _without_cuda(plain, root) is None
+        ):
+            layers = tuple(_tried_with_cuda(layer, root) for layer in layers)
+        return *layers, plain
+
+
+def _tried_with_cuda(layer: Layer, root: Path) -> Layer:
+    if layer.why_not is not None:
+        return layer
+    why_not = _without_cuda(layer, root)
+    return layer if why_not is None else replace(layer, why_not=f"CUDA does not start in it: {why_not}")
+
+
+def _without_cuda(layer: Layer, root: Path) -> str | None:
+    """Return why CUDA does not start in this layer, None if it does."""
+    try:
+        return _run([*layer.prefix(root), *_python("cuda_trial"), layer.confinement(root).to_json()])
+    except OSError as error:
+        return str(error)
 
 
 def _own_layers(root: Path) -> tuple[Layer, Layer]:
@@ -100,13 +123,20 @@ def _working(outcomes: dict[str, str | None]) -> frozenset[str]:
 
 
 def _trial(prefix: list[str], root: Path, mode: str) -> dict[str, str | None]:
-    """Run `filters.sandbox.trial`. Raises OSError with its last words if it gives no answer."""
-    command = [*prefix, sys.executable, "-m", "filters.sandbox.trial", str(root), mode]
+    outcomes: dict[str, str | None] = _run([*prefix, *_python("trial"), str(root), mode])
+    return outcomes
+
+
+def _python(module: str) -> list[str]:
+    return [sys.executable, "-m", f"filters.sandbox.{module}"]
+
+
+def _run(command: list[str]) -> Any:
+    """Return what a trial prints. Raises OSError with its last words if that is no answer."""
     finished = subprocess.run(
         command, cwd=_PROJECT, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TRIAL_SECONDS
     )
     if finished.returncode != 0:
         last_words = finished.stderr.decode(errors="replace").strip().splitlines()[-1:]
         raise OSError(last_words[0] if last_words else f"exit status {finished.returncode}")
-    outcomes: dict[str, str | None] = json.loads(finished.stdout)
-    return outcomes
+    return json.loads(finished.stdout)

@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,7 +43,7 @@ def outcome_in_child(attempt: Attempt, fork: Callable[[], int]) -> str | None:
         try:
             attempt()
         except BaseException as error:
-            outcome = traceback.format_exception_only(error)[-1].strip().encode() or b"failed"
+            outcome = (str(error) or type(error).__name__).encode()
         os.write(write_end, outcome[:4000])
         os._exit(bool(outcome))
     os.close(write_end)
