@@ -49,6 +49,14 @@ def enter(scratch_root: Path) -> None:
     _replace_dev()
     set_read_only("/", recursive=True)
     set_read_only(str(scratch_root), on=False)
+    _continue_in_child()
+    # The number 1 is left to the keepers, each the first of its own namespace: libraries take a fork that
+    # keeps its parent's number for no fork (filelock then refuses the next one).
+    _continue_in_child()
+
+
+def _continue_in_child() -> None:
+    """Return in a child only; this process waits for it and ends as it does."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
@@ -85,14 +93,19 @@ def fork_init() -> int:
 def settle(scratch_root: Path, scratch: Path) -> None:
     """In the first process: a /proc of this namespace, and only one's own scratch folder is writable."""
     unshare(CLONE_NEWNS | CLONE_NEWIPC)
-    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    set_read_only("/proc")
+    mount_proc()
     mount(str(scratch), str(scratch), None, MS_BIND)
     set_read_only(str(scratch_root))
 
 
+def mount_proc() -> None:
+    """Show the processes of this PID namespace in /proc, read-only."""
+    mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    set_read_only("/proc")
+
+
 def let_threads_be_named() -> None:
-    """In the worker: open its own corner of /proc, where CUDA writes its threads' names or gives up."""
+    """Open this process's own corner of /proc: CUDA writes its threads' names there or gives up."""
     threads = "/proc/self/task"
     mount(threads, threads, None, MS_BIND)
     set_read_only(threads, on=False)
