@@ -9,6 +9,8 @@ import symtable
 import warnings
 from collections.abc import Iterator, Mapping
 
+from composer.canonical import canonical_form
+from composer.source_names import UnreadableCodeError
 from filters.policy import Policy
 from filters.reasons import Reason
 from filters.similarity import static_random_calls
@@ -97,8 +99,16 @@ def forbidden(tree: ast.Module, scopes: symtable.SymbolTable) -> Finding | None:
 
 
 def random_forward(code: str) -> Finding | None:
-    """Operators in forward that draw random numbers in eval mode, such as `F.dropout(x)`."""
-    calls = static_random_calls(code)
+    """Operators in forward that draw random numbers in eval mode, such as `F.dropout(x)`.
+
+    Text that our analysis cannot follow, such as a sum of a thousand terms, is refused here: nothing
+    could be said about its similarity or its repeats either.
+    """
+    try:
+        canonical_form(code)
+        calls = static_random_calls(code)
+    except UnreadableCodeError as error:
+        return Finding(reason=Reason.SYNTAX, evidence={"error": str(error)})
     return Finding(reason=Reason.FORBIDDEN, evidence={"random": calls}) if calls else None
 
 

@@ -1,10 +1,9 @@
 """Is a task a benchmark task in disguise, or does it repeat another one of its set?
 
-Facts (`similarity`, `similarities`), the filter over them (`contaminated`), repeats inside a set
+Facts (`similarity`, `similarities`; `filters.judging.similarity` judges them), repeats inside a set
 (`duplicates`), and what can be read off source text alone (`static_ops` and its neighbours).
 """
 
-from filters.similarity.contamination import contaminated
 from filters.similarity.duplicates import Repeat, SetMember, duplicates
 from filters.similarity.facts import Fingerprint, SimilarityFacts, fingerprint, similarities, similarity
 from filters.similarity.reference import Reference, ReferenceFileError, load, shipped_reference
@@ -22,7 +21,6 @@ __all__ = [
     "Repeat",
     "SetMember",
     "SimilarityFacts",
-    "contaminated",
     "duplicates",
     "fingerprint",
     "labels_absent_from_code",

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from filters.operators import element_of, label_of, module_label, signature_element
+from filters.operators import element_of, label_of, module_element, module_label
 from filters.worker import clock, trees
 from filters.worker.answers import disturbed, has_effect
 from filters.worker.subject import CandidateFault, CannotTell, Subject
@@ -70,7 +70,7 @@ class OperatorTrace(TorchFunctionMode):
         """Record what runs inside this block."""
         handles = []
         for module in self._model.modules():
-            if module_label(module) is not None:
+            if module_element(module) is not None:
                 handles.append(module.register_forward_pre_hook(self._enter))
                 handles.append(module.register_forward_hook(self._leave, always_call=True))
         try:
@@ -84,14 +84,13 @@ class OperatorTrace(TorchFunctionMode):
         self._inside += 1
         if self._inside > 1:
             return
-        label = module_label(module)
-        assert label is not None
-        self._note_element(signature_element(label))
+        self._note_element(module_element(module))
         self._keep_first(args)
 
     def _leave(self, module: nn.Module, args: tuple[Any, ...], result: Any) -> Any:
         self._inside -= 1
-        return None if self._inside else self._called(module_label(module) or "", result, args)
+        label = module_label(module)
+        return None if self._inside or label is None else self._called(label, result, args)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if self._inside:

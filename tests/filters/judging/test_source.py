@@ -51,6 +51,19 @@ def test_nesting_that_overflows_a_parser(expression):
     assert found.reason in (Reason.SYNTAX, Reason.CONTRACT)
 
 
+def test_text_that_parses_but_is_too_deep_to_be_analysed(task):
+    found = finding(task(PLAIN.format(expression="x" + " + x" * 900)))
+    assert found.reason is Reason.SYNTAX
+    assert "nested too deeply" in found.evidence["error"]
+
+
+@pytest.mark.parametrize("expression", ["F.dropout(x, 0.5)", "x + torch.randn_like(x)", "F.gumbel_softmax(x)"])
+def test_random_numbers_in_forward(task, expression):
+    found = finding(task(PLAIN.format(expression=expression)))
+    assert found.reason is Reason.FORBIDDEN
+    assert found.evidence["random"]
+
+
 def test_size_is_counted_in_bytes(task):
     policy = Policy(source_kib_max=1)
     code = task(PLAIN.format(expression="x"))
