@@ -81,13 +81,14 @@ def _judge(
 ) -> None:
     settings = load_settings()
     from data.tasksets import read_taskset
+    from filters.static_audit import count_shown
     from flows import summary, taskset
 
     candidates = read_taskset(dataset)[:limit]
     if static_only:
         verdicts = taskset.judge_statically(candidates, settings, out)
         summary.show_funnel(verdicts)
-        summary.show_text_facts(verdicts)
+        summary.show_text_facts(count_shown(verdicts))
     else:
         verdicts = taskset.judge_taskset(candidates, settings, out, skip_source_filters=skip_source_filters)
         summary.show_funnel(verdicts)

@@ -1,7 +1,7 @@
 """What the user sees at the end of a command: the funnel, where the rows are, a sample, one verdict."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +12,6 @@ from composer.candidate import Candidate
 from data.files import read_candidates, read_verdicts
 from data.funnel import adds_up, funnel
 from filters.measurement import Measurement
-from filters.static_audit import count_shown
 from filters.verdict import Verdict
 from flows.errors import InfrastructureError, Unfinished
 from flows.rounds import is_hopeless
@@ -46,12 +45,12 @@ def show_funnel(verdicts: Sequence[Verdict]) -> None:
     OUT.print(table)
 
 
-def show_text_facts(verdicts: Sequence[Verdict]) -> None:
-    """Print what the texts show, counted over all tasks; one task may show several things."""
+def show_text_facts(counts: Mapping[str, int]) -> None:
+    """Print in how many tasks the text shows what; one task may show several things."""
     table = Table(title="\nShown by the text (a task may show several)", title_justify="left")
     table.add_column("fact")
     table.add_column("tasks", justify="right")
-    for name, count in count_shown(verdicts).items():
+    for name, count in counts.items():
         table.add_row(name, f"{count:,}")
     OUT.print(table)
 
