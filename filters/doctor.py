@@ -10,7 +10,7 @@ from typing import NamedTuple
 from filters.engine import Engine
 from filters.errors import SandboxFault
 from filters.policy import Policy
-from filters.sandbox.layers import choose, survey
+from filters.sandbox.layers import LAYERS, survey
 from filters.settings import FilterSettings
 
 _GIB = 1 << 30
@@ -27,7 +27,7 @@ class Check(NamedTuple):
 
 def report(settings: FilterSettings) -> list[Check]:
     """Try everything that measuring needs; takes about a minute, because workers start and compile."""
-    return [_torch(), _machine(), _sandbox(settings), *_workers(settings)]
+    return [_torch(), _machine(), *_workers(settings)]
 
 
 def _torch() -> Check:
@@ -42,31 +42,38 @@ def _machine() -> Check:
     return Check("machine", True, f"{cores} cores, {free:.1f} GiB of main memory free")
 
 
-def _sandbox(settings: FilterSettings) -> Check:
-    """Name the layer that is taken and why no stronger one is."""
+def _workers(settings: FilterSettings) -> list[Check]:
+    """Start workers as for measuring; if that fails, without the compiler, to tell what is to blame."""
     try:
-        layer = choose(settings.sandbox)
+        with Engine(settings, Policy()) as engine:
+            compiles = Check("torch.compile", True, "compiles and runs a small layer in a worker")
+            return [*_found(engine), compiles]
     except SandboxFault as fault:
-        return Check("sandbox", False, str(fault))
-    stronger = survey()[: survey().index(layer)]
-    reasons = [f"no {other.name}: {other.why_not}" for other in stronger if other.why_not is not None]
-    detail = "; ".join([layer.describe(), *reasons])
+        message = str(fault)
+    try:
+        with Engine(settings.model_copy(update={"compile_backend": "aot_eager"}), Policy()) as engine:
+            return [*_found(engine), Check("torch.compile", False, message)]
+    except SandboxFault as fault:
+        return [Check("workers", False, str(fault))]
+
+
+def _found(engine: Engine) -> list[Check]:
+    environment = engine.environment
+    driver = f", driver {environment.driver_version}" if environment.driver_version else ""
+    device = Check("device", True, f"{engine.device}: {environment.device_name}{driver}")
+    return [_sandbox(engine), device, _compiler(engine.device)]
+
+
+def _sandbox(engine: Engine) -> Check:
+    """Name the layer that is taken and why no stronger one is."""
+    layer = next(layer for layer in survey() if layer.name == engine.sandbox)
+    stronger = survey()[: LAYERS.index(engine.sandbox)]
+    reasons = {other.name: other.why_not for other in stronger if other.why_not is not None}
+    reasons |= engine.passed_over
+    detail = "; ".join([layer.describe(), *(f"no {name}: {why_not}" for name, why_not in reasons.items())])
     if layer.name == "none":
         return Check("sandbox", False, f"{detail}. Install bubblewrap, or allow foreign code with --unsafe.")
     return Check("sandbox", True, detail)
-
-
-def _workers(settings: FilterSettings) -> list[Check]:
-    """Start workers, ask one for the device and let one compile."""
-    try:
-        engine = Engine(settings.model_copy(update={"compile_backend": "aot_eager"}), Policy())
-        with engine:
-            environment = engine.environment
-            driver = f", driver {environment.driver_version}" if environment.driver_version else ""
-            device = Check("device", True, f"{engine.device}: {environment.device_name}{driver}")
-            return [device, _compiler(engine.device), _compile(engine)]
-    except SandboxFault as fault:
-        return [Check("device", False, str(fault))]
 
 
 def _compiler(device: str) -> Check:
@@ -81,14 +88,6 @@ def _compiler(device: str) -> Check:
         return Check("compiler", True, detail)
     triton = _version("triton") or _version("pytorch-triton")
     return Check("compiler", triton is not None, f"Triton {triton or 'is not installed'}; {detail}")
-
-
-def _compile(engine: Engine) -> Check:
-    try:
-        engine.warm_compiler()
-    except SandboxFault as fault:
-        return Check("torch.compile", False, str(fault))
-    return Check("torch.compile", True, "compiles and runs a small layer in a worker")
 
 
 def _version(distribution: str) -> str | None:

@@ -27,7 +27,7 @@ from filters.limits import Limits
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
-from filters.sandbox.layers import LayerName, choose
+from filters.sandbox.layers import Layer, LayerName, usable
 from filters.settings import FilterSettings
 from filters.spawner import Spawner
 
@@ -73,6 +73,8 @@ class Engine:
         self._policy = policy
         self._timings = timings or {}
         self._unsafe = unsafe
+        self.passed_over: dict[LayerName, str] = {}
+        """Sandboxes that passed their trial, but not with real workers inside, and why."""
         self._exclusive = Exclusive()
         self._stopping = threading.Event()
         self.device = _device(settings.device)
@@ -89,7 +91,23 @@ class Engine:
                 self._scratch = Path(folder).resolve()
             except OSError as error:
                 raise SandboxFault(f"no scratch folder: {error}. Set TMPDIR to a writable place.") from error
-            layer = choose(self._settings.sandbox)
+            self._cache = CompilerCache(self._scratch)
+            stack.enter_context(self._strongest_layer())
+            self._stack = stack.pop_all()
+        return self
+
+    def _strongest_layer(self) -> contextlib.ExitStack:
+        """Start the servers in the first layer in which they work, which only they can tell."""
+        *stronger, last = usable(self._settings.sandbox)
+        for layer in stronger:
+            try:
+                return self._start_servers(layer)
+            except SandboxFault as fault:
+                self.passed_over[layer.name] = str(fault)
+        return self._start_servers(last)
+
+    def _start_servers(self, layer: Layer) -> contextlib.ExitStack:
+        with contextlib.ExitStack() as stack:
             self.sandbox: LayerName = layer.name
             self._main = Spawner(_FIRST_HASH_SEED, layer, self._scratch, compiles=True)
             stack.callback(self._main.close)
@@ -97,12 +115,10 @@ class Engine:
             stack.callback(self._twin.close)
             self._main.wait_ready()
             self._twin.wait_ready()
-            self._cache = CompilerCache(self._scratch)
             self.environment = self._ask_environment()
             if self._settings.compile_backend == "inductor":
-                self.warm_compiler()
-            self._stack = stack.pop_all()
-        return self
+                self._warm_compiler()
+            return stack.pop_all()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -215,13 +231,9 @@ class Engine:
         self._memory = MemoryBudget(device_bytes) if device_bytes else None
         return Environment.from_dict(conversation.answers)
 
-    def warm_compiler(self) -> None:
-        """Compile one small task and keep the compiler's cache: later children start from a copy of it.
-
-        Raises SandboxFault if inductor does not work here.
-        """
+    def _warm_compiler(self) -> None:
+        """Compile one small task and keep the compiler's cache: later children start from a copy of it."""
         job = self._job(Candidate(index=0, name="warm-up", code=_WARMING_TASK), "warm")
-        job["compile_backend"] = "inductor"
         conversation = self._converse(self._main, job, keep_cache=True)
         if not self._cache.is_warm:
             raise SandboxFault(

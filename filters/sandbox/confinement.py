@@ -26,6 +26,9 @@ class Confinement:
         """Run once, in the server, while it has a single thread."""
         if self.enter:
             namespaces.enter(self.scratch_root)
+        if self.namespaces:
+            namespaces.mount_proc()  # what libraries learn here while they load must hold in the workers
+            namespaces.let_threads_be_named()
 
     def confine_keeper(self, scratch: Path) -> None:
         """Run in the first process of each worker's PID namespace."""

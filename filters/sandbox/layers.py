@@ -54,17 +54,17 @@ class Layer:
         return f"{self.name} ({', '.join(further)})" if further else self.name
 
 
-def choose(wanted: Literal["auto"] | LayerName) -> Layer:
-    """Return the wanted layer, or the best that works here. Raises SandboxFault if it does not work."""
+def usable(wanted: Literal["auto"] | LayerName) -> tuple[Layer, ...]:
+    """Return the layers to take, the strongest first. Raises SandboxFault if the wanted one does not work."""
     layers = survey()
     if wanted == "auto":
-        return next(layer for layer in layers if layer.why_not is None)
-    layer = next(layer for layer in layers if layer.name == wanted)
+        return tuple(layer for layer in layers if layer.why_not is None)
+    layer = layers[LAYERS.index(wanted)]
     if layer.why_not is not None:
         raise SandboxFault(
             f"the sandbox {wanted} does not work here: {layer.why_not}. Use another one, or `auto`."
         )
-    return layer
+    return (layer,)
 
 
 @cache

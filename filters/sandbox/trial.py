@@ -59,6 +59,7 @@ def _try_namespaces(root: Path, enter: bool) -> None:
     scratch = Path(tempfile.mkdtemp(dir=root))
     if enter:
         namespaces.enter(root)
+    namespaces.mount_proc()
 
     def first_process() -> None:
         namespaces.settle(root, scratch)

@@ -35,8 +35,8 @@ def main() -> None:
     die_with_parent(signal.SIGKILL)
     control = socket.socket(fileno=int(sys.argv[1]))
     confinement = Confinement.from_json(sys.argv[2])
+    _limit_resources()  # first, while /proc still shows every process of this user
     confinement.confine_server()
-    _limit_resources()
     import filters.worker.session
 
     if "--compile" in sys.argv:

@@ -14,12 +14,14 @@ import pytest
 
 from composer.candidate import Candidate
 from filters.conversation import Conversation
+from filters.engine import Engine
 from filters.errors import SandboxFault
 from filters.exclusive import Exclusive
 from filters.limits import Limits
 from filters.policy import Policy
 from filters.reasons import Reason
-from filters.sandbox.layers import LAYERS, choose, survey
+from filters.sandbox.layers import LAYERS, Layer, survey, usable
+from filters.settings import FilterSettings
 from filters.spawner import Spawner
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +38,7 @@ class Confined:
     """One worker server behind one layer."""
 
     def __init__(self, name, scratch_root):
-        self.layer = choose(name)
+        self.layer = usable(name)[0]
         self._root = scratch_root
         self._spawner = Spawner(0, self.layer, scratch_root, compiles=False)
         self._spawner.wait_ready()
@@ -71,10 +73,13 @@ class Confined:
         self._spawner.close()
 
 
+def why_not(name):
+    return next((layer.why_not for layer in survey() if layer.name == name), None)
+
+
 def open_layer(name, tmp_path_factory):
-    why_not = next(layer.why_not for layer in survey() if layer.name == name)
-    if why_not is not None:
-        pytest.skip(f"the sandbox {name} does not work here: {why_not}")
+    if why_not(name) is not None:
+        pytest.skip(f"the sandbox {name} does not work here: {why_not(name)}")
     return Confined(name, tmp_path_factory.mktemp("scratch").resolve())
 
 
@@ -311,8 +316,8 @@ while True:
 )
 def test_nothing_outlives_a_killed_parent(name, tmp_path):
     """5 seconds after a SIGKILL of the engine's process nothing of ours is alive."""
-    if name != "auto" and next(layer.why_not for layer in survey() if layer.name == name) is not None:
-        pytest.skip(f"the sandbox {name} does not work here")
+    if why_not(name) is not None:
+        pytest.skip(f"the sandbox {name} does not work here: {why_not(name)}")
     marker = f"9{uuid.uuid4().int % 10**8}"
     code = PARENT.format(tests=str(Path(__file__).parent), name=name, root=str(tmp_path), marker=marker)
     parent = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
@@ -380,21 +385,27 @@ def test_a_file_cannot_grow_beyond_its_limit(confined):
     assert told == "refused: [Errno 27] File too large"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "for n in range(99):\n    open(str(n), 'wb').write(bytes(4 << 20))\nwhile True: pass",
-        "while True:\n    print('x' * (1 << 20))",
-    ],
-    ids=["files", "output"],
-)
-def test_files_and_output_are_limited(confined, code):
+def test_files_are_limited_together(confined):
     limits = Limits(
         stage_seconds=20, timing_seconds=1, compile_seconds=1, memory_bytes=512 * MIB, disk_bytes=32 * MIB
     )
-    measurement = confined.run(code, limits)
+    measurement = confined.run(
+        """
+        for number in range(99):
+            open(str(number), "wb").write(bytes(4 << 20))
+        while True:
+            pass
+        """,
+        limits,
+    )
     assert measurement.fault == Reason.SIDE_EFFECT
     assert "files" in measurement.fault_detail
+
+
+def test_a_flood_of_output_ends_at_the_largest_file(confined):
+    measurement = confined.run("while True:\n    print('x' * (1 << 20))")
+    assert measurement.fault in {Reason.INIT_FAILED, Reason.SIDE_EFFECT}
+    assert "File too large" in measurement.fault_detail or "files" in measurement.fault_detail
 
 
 def test_endless_loop_that_ignores_signals_is_a_timeout(confined):
@@ -467,7 +478,7 @@ def test_a_layer_that_does_not_work_is_refused_in_one_line(monkeypatch):
     survey.cache_clear()
     try:
         with pytest.raises(SandboxFault, match="bwrap is not installed"):
-            choose("bubblewrap")
+            usable("bubblewrap")
     finally:
         survey.cache_clear()
 
@@ -477,17 +488,25 @@ from filters.sandbox import layers, seccomp
 from filters.sandbox.syscalls import give_up_privileges
 give_up_privileges()
 seccomp.restrict(signals=False)
-print(layers.choose("auto").name, *(layer.why_not for layer in layers.survey()[:2]), sep="\\n")
+print(layers.usable("auto")[0].name, *(layer.why_not for layer in layers.survey()[:2]), sep="\\n")
 """
 
 
 def test_where_namespaces_are_refused_landlock_is_taken():
     """As in most containers."""
-    if next(layer.why_not for layer in survey() if layer.name == "landlock") is not None:
-        pytest.skip("no Landlock here")
+    if why_not("landlock") is not None:
+        pytest.skip(f"the sandbox landlock does not work here: {why_not('landlock')}")
     code = REFUSING
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     name, no_bubblewrap, no_namespaces = told.stdout.strip().splitlines()
     assert name == "landlock"
     assert "bwrap" in no_bubblewrap
     assert "Operation not permitted" in no_namespaces
+
+
+def test_a_layer_in_which_no_worker_answers_is_passed_over(monkeypatch):
+    monkeypatch.setattr("filters.sandbox.bubblewrap.command", lambda *_, **__: ["false"])
+    monkeypatch.setattr("filters.engine.usable", lambda _: (Layer(name="bubblewrap"), Layer(name="none")))
+    with Engine(FilterSettings(device="cpu", workers=1, compile_backend="aot_eager"), Policy()) as engine:
+        assert engine.sandbox == "none"
+        assert "did not start" in engine.passed_over["bubblewrap"]
