@@ -32,7 +32,7 @@ def report(settings: FilterSettings) -> list[Check]:
 
 def _torch() -> Check:
     version = _version("torch")
-    return Check("torch", version is not None, version or "not installed; run `make setup`")
+    return Check("torch", version is not None, version or "not installed; `make dataset` sets up .venv")
 
 
 def _machine() -> Check:
