@@ -57,7 +57,9 @@ def test_text_that_parses_but_is_too_deep_to_be_analysed(task):
     assert "nested too deeply" in found.evidence["error"]
 
 
-@pytest.mark.parametrize("expression", ["F.dropout(x, 0.5)", "x + torch.randn_like(x)", "F.gumbel_softmax(x)"])
+@pytest.mark.parametrize(
+    "expression", ["F.dropout(x, 0.5)", "x + torch.randn_like(x)", "F.gumbel_softmax(x)"]
+)
 def test_random_numbers_in_forward(task, expression):
     found = finding(task(PLAIN.format(expression=expression)))
     assert found.reason is Reason.FORBIDDEN
