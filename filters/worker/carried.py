@@ -71,6 +71,8 @@ class _Walk:
             yield from ((name, getattr(value, name)) for name in _WRAPPERS[type(value)])
         elif isinstance(value, nn.Module | torch.Tensor | types.SimpleNamespace) or self._is_own(value):
             yield from _attributes(value)
+            if isinstance(value, torch.Tensor) and value.is_leaf:
+                yield "grad", value.grad
             if self._is_own(value) and not isinstance(value, type):
                 yield "class", type(value)
 

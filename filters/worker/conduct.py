@@ -6,6 +6,7 @@ that the task would harm the process of whoever trains on it, or cheat there.
 """
 
 import _thread
+import atexit
 import builtins
 import gc
 import math
@@ -73,6 +74,11 @@ _WATCHED_EVENTS = {
     "gc.get_referrers": "walked the garbage collector",
     "sys.addaudithook": "installed an audit hook",
 }
+_GLOBAL_HOOKS = [
+    hooks
+    for name, hooks in vars(torch.nn.modules.module).items()
+    if name.startswith("_global_") and isinstance(hooks, dict)
+]
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _IGNORED_NAMES = frozenset(
     """last_exc last_type last_value last_traceback __annotations__ __dict__ __slotnames__
@@ -196,7 +202,7 @@ def _settings() -> dict[str, Any]:
         "the matmul precision": torch.get_float32_matmul_precision(),
         "TF32 of cuDNN": torch.backends.cudnn.allow_tf32,
         "cuDNN benchmarking": torch.backends.cudnn.benchmark,
-        "cuDNN": torch.backends.cudnn.enabled,
+        "cuDNN": (torch.backends.cudnn.enabled, torch.backends.cudnn.deterministic),
         "anomaly detection": torch.is_anomaly_enabled(),
         "denormal flushing": torch.tensor(1e-310, dtype=torch.float64).mul(1).item() == 0.0,
         "automatic mixed precision": [torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")],
@@ -205,6 +211,7 @@ def _settings() -> dict[str, Any]:
             torch.backends.cuda.mem_efficient_sdp_enabled(),
             torch.backends.cuda.math_sdp_enabled(),
         ),
+        "hooks of all modules": [len(hooks) for hooks in _GLOBAL_HOOKS],
         "function modes": torch._C._len_torch_function_stack(),
         "dispatch modes": torch._C._len_torch_dispatch_stack(),
         "kernels of aten": sum(
@@ -217,6 +224,8 @@ def _settings() -> dict[str, Any]:
         "signal handlers": [signal.getsignal(n) for n in sorted(signal.valid_signals())],
         "the garbage collector": (gc.isenabled(), gc.get_threshold()),
         "the recursion limit": sys.getrecursionlimit(),
+        "exit handlers": atexit._ncallbacks(),
+        "processor affinity": os.sched_getaffinity(0),
         "tracing": (sys.gettrace(), sys.getprofile(), threading.gettrace(), threading.getprofile()),
         "running threads": threading.active_count(),
         "the standard streams": (sys.stdout, sys.stderr, sys.stdin),

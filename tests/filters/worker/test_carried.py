@@ -178,6 +178,16 @@ HIDING_PLACES = {
                 self.scale.calls += 1
                 return x * self.scale
         """,
+    "gradient of a parameter": """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(1))
+            def forward(self, x):
+                with torch.enable_grad():
+                    (x * self.scale).sum().backward()
+                return x * self.scale
+        """,
     "buffer that is no buffer": """
         class Model(nn.Module):
             def __init__(self):

@@ -1,4 +1,5 @@
 import _thread
+import atexit
 import gc
 import math
 import os
@@ -123,7 +124,18 @@ def trace():
     return lambda: sys.setprofile(None)
 
 
+def hook_all_modules():
+    return torch.nn.modules.module.register_module_forward_hook(lambda *_: None).remove
+
+
+def make_cudnn_deterministic():
+    torch.backends.cudnn.deterministic = True
+    return lambda: setattr(torch.backends.cudnn, "deterministic", False)
+
+
 SETTINGS = [
+    (hook_all_modules, "changed hooks of all modules"),
+    (make_cudnn_deterministic, "changed cuDNN"),
     (set_default_dtype, "changed the default dtype"),
     (set_threads, "changed the number of threads"),
     (switch_off_gradients, "changed the gradient mode"),
@@ -150,6 +162,14 @@ def test_settings(scratch, change, expected):
         restore()
     assert expected in found
     assert snapshot.changes() == ()
+
+
+def test_exit_handlers(scratch):
+    snapshot = Snapshot()
+    atexit.register(trace)
+    found = snapshot.changes()
+    atexit.unregister(trace)
+    assert found == ("changed exit handlers",)
 
 
 @pytest.mark.parametrize("folder", ["work", "home"])

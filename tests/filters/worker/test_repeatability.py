@@ -107,6 +107,23 @@ def test_a_memory_that_only_other_inputs_show(subject):
     assert found["state_changed"] is True
 
 
+def test_an_output_that_is_the_memory_of_the_model(subject):
+    found = facts(
+        subject,
+        """
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("room", torch.zeros(8, 16))
+
+            def forward(self, x):
+                return self.room.copy_(x.sin())
+        """,
+    )
+    assert found["repeats_equal"] is True
+    assert found["state_changed"] is True
+
+
 def test_memory_that_nobody_has_written(subject):
     found = facts(
         subject,
