@@ -34,6 +34,7 @@ _QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",  # an event that a busy server takes too late is told there
 }
 """No telemetry, and no lines of Prefect's own: the run shows its progress itself."""
 
