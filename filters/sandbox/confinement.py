@@ -27,6 +27,7 @@ class Confinement:
         if self.enter:
             namespaces.enter(self.scratch_root)
         if self.namespaces:
+            namespaces.leave_first_numbers()
             namespaces.mount_proc()  # what libraries learn here while they load must hold in the workers
             namespaces.let_threads_be_named()
 

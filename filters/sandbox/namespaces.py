@@ -31,6 +31,8 @@ from filters.sandbox.syscalls import (
     unshare,
 )
 
+_NUMBERS_LEFT = 5
+
 
 def enter(scratch_root: Path) -> None:
     """Continue as a child behind a read-only file system without a network.
@@ -50,8 +52,19 @@ def enter(scratch_root: Path) -> None:
     set_read_only("/", recursive=True)
     set_read_only(str(scratch_root), on=False)
     _continue_in_child()
-    # The number 1 is left to the keepers, each the first of its own namespace: libraries take a fork that
-    # keeps its parent's number for no fork (filelock then refuses the next one).
+
+
+def leave_first_numbers() -> None:
+    """Continue in a child whose process number no keeper (1) and no worker (2) has.
+
+    Libraries that the server has loaded take a fork with their own number for no fork at all; filelock,
+    for one, then refuses the next lock.
+    """
+    for _ in range(_NUMBERS_LEFT):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
     _continue_in_child()
 
 

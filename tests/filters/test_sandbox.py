@@ -259,6 +259,24 @@ def test_the_keeper_cannot_be_read(sandboxed):
     assert told == "refused"
 
 
+def number_inside(pid):
+    """Return the number that a process has in its own PID namespace."""
+    return Path(f"/proc/{pid}/status").read_text().split("NSpid:")[1].splitlines()[0].split()[-1]
+
+
+def test_a_worker_never_has_the_number_of_its_server(any_layer):
+    with (any_layer._root / "log").open("w") as log:
+        child = any_layer._spawner.spawn(any_layer._root, log.fileno())
+    try:
+        while child.worker_pid is None:
+            assert not child.wait(0.01)
+        server = Path(f"/proc/{child.keeper_pid}/status").read_text().split("PPid:")[1].split()[0]
+        numbers = [number_inside(pid) for pid in (server, child.keeper_pid, child.worker_pid)]
+    finally:
+        child.close()
+    assert len(set(numbers)) == 3
+
+
 def test_descendants_in_their_own_session_end_with_the_worker(any_layer):
     marker = f"9{uuid.uuid4().int % 10**8}"
     measurement = any_layer.run(
