@@ -61,6 +61,7 @@ class Subject:
         assert spec.loader is not None
         self.task = importlib.util.module_from_spec(spec)
         sys.modules["task"] = self.task
+        seed_all(_MODEL_SEED)  # weights may be drawn at module level as well
         with self.guard("init_failed", "import"):
             if own_sets:
                 execute_with_own_sets(self.job["code"], str(path), self.task)

@@ -102,6 +102,19 @@ def test_weights_do_not_depend_on_what_was_drawn_before(subject):
     assert torch.equal(made.model.mix.weight, weight)
 
 
+def test_weights_may_be_drawn_at_module_level(subject):
+    body = """
+    WEIGHTS = torch.randn(16, 4)
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return x @ WEIGHTS
+    """
+    first = subject(body).output
+    torch.rand(7)
+    assert torch.equal(subject(body).output, first)
+
+
 def test_copies_have_strides_aliases_and_kinds_of_the_drawn_inputs(subject):
     inputs = """(lambda base: [
         base.t(), base[:, ::2], base[:1].expand(5, 16), torch.empty(2, 3, 4, 5, dtype=torch.bool).fill_(True)
