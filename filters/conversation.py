@@ -104,7 +104,7 @@ class Conversation:
         try:
             received = child.channel.recv(1 << 16)
         except ConnectionResetError:
-            return False
+            return True  # it ended without reading everything; what it said before comes next
         self._pending += received
         *lines, self._pending = self._pending.split(b"\n")
         for line in lines:

@@ -88,7 +88,7 @@ class Child:
         try:
             message, ancillary, _, _ = self.leash.recvmsg(4096, socket.CMSG_SPACE(_CREDENTIALS.size))
         except ConnectionResetError:
-            message, ancillary = b"", []
+            return  # it ended without reading our last signal; what it said before comes next
         if not message:
             self.ended = True
             return

@@ -74,11 +74,13 @@ class _Keeper:
         if self._worker == 0:
             _work(self._assignment, self._leash, self._confinement)
         os.close(self._assignment.channel)
-        while self._status is None and self._obey(wake):
-            self._reap()
-        while self._reap():
-            self._signal_all(signal.SIGKILL)
-            time.sleep(_REAP_SECONDS)
+        try:
+            while self._status is None and self._obey(wake):
+                self._reap()
+        finally:
+            while self._reap():
+                self._signal_all(signal.SIGKILL)
+                time.sleep(_REAP_SECONDS)
         assert self._status is not None
         code = os.waitstatus_to_exitcode(self._status)
         self._tell(code=code if code >= 0 else None, signal=-code if code < 0 else None)
@@ -104,7 +106,10 @@ class _Keeper:
         if wake in readable and signal.SIGTERM in os.read(wake, 4096):
             return False
         if self._leash.fileno() in readable:
-            order = self._leash.recv(1)
+            try:
+                order = self._leash.recv(1)
+            except ConnectionResetError:
+                return False
             if not order:
                 return False
             self._signal_all(order[0])

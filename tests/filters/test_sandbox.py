@@ -1,6 +1,7 @@
 """Hostile snippets in real workers, layer by layer; a snippet tells what it got in its error."""
 
 import contextlib
+import json
 import socket
 import subprocess
 import sys
@@ -46,10 +47,27 @@ class Confined:
 
     def run(self, code, limits=LIMITS):
         """Run a snippet as the module level of a task; return the measurement."""
+        scratch = self.scratch_folder()
+        job = self.job(code)
+        conversation = Conversation(self._spawner, scratch, job, limits, self._exclusive, threading.Event())
+        conversation.hold()
+        return conversation.measurement()
+
+    def scratch_folder(self):
         scratch = self._root / uuid.uuid4().hex
         for name in ("work", "home"):
             (scratch / name).mkdir(parents=True)
-        job = {
+        return scratch
+
+    def start(self):
+        """Start a worker that waits for its job."""
+        scratch = self.scratch_folder()
+        with (scratch / "log").open("w") as log:
+            return self._spawner.spawn(scratch, log.fileno())
+
+    def job(self, code):
+        """Return what a worker is told to do."""
+        return {
             "mode": "measure",
             "device": "cpu",
             "threads": 1,
@@ -59,9 +77,6 @@ class Confined:
             "claim": {},
             "recorded_times": None,
         }
-        conversation = Conversation(self._spawner, scratch, job, limits, self._exclusive, threading.Event())
-        conversation.hold()
-        return conversation.measurement()
 
     def told(self, code, limits=LIMITS):
         """Run a snippet that raises RuntimeError(text); return the text."""
@@ -265,8 +280,7 @@ def number_inside(pid):
 
 
 def test_a_worker_never_has_the_number_of_its_server(any_layer):
-    with (any_layer._root / "log").open("w") as log:
-        child = any_layer._spawner.spawn(any_layer._root, log.fileno())
+    child = any_layer.start()
     try:
         while child.worker_pid is None:
             assert not child.wait(0.01)
@@ -439,6 +453,24 @@ def test_endless_loop_that_ignores_signals_is_a_timeout(confined):
     )
     assert measurement.fault == Reason.TIMEOUT
     assert measurement.fault_stage == "build"
+
+
+def test_the_end_of_a_leash_is_the_end_of_everything(any_layer):
+    """As when the engine's process dies with messages of the keeper unread."""
+    marker = f"9{uuid.uuid4().int % 10**8}"
+    child = any_layer.start()
+    code = f"""
+        import subprocess, time
+        subprocess.Popen(["sleep", "{marker}"], start_new_session=True)
+        time.sleep(60)
+        """
+    child.channel.sendall(json.dumps(any_layer.job(code) | {"nonce": ""}).encode() + b"\n")
+    deadline = time.monotonic() + 20
+    while not running_with(marker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert running_with(marker)
+    child.close()
+    assert gone_within(marker, 5)
 
 
 @pytest.mark.parametrize(
