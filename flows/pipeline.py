@@ -161,15 +161,15 @@ def compose_at(
     """Return the candidates with these indices."""
     if not places:
         return []
-    candidates = []
     try:
         composer = RuleComposer(operators, profile, seed)
-        with progress.stage("composing", len(places)):
-            for index in places:
-                candidates.append(composer.compose(index))
-                progress.advance()
     except TooFewRulesError as error:
         raise UsageError(f"sources: {error}") from None
+    candidates = []
+    with progress.stage("composing", len(places)):
+        for index in places:
+            candidates.append(composer.compose(index))
+            progress.advance()
     return candidates
 
 

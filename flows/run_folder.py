@@ -46,18 +46,14 @@ class RunFolder:
         except OSError as error:
             raise storage_error(self.path, error) from error
         try:
-            self._lock(descriptor)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _lock(self, descriptor: int) -> None:
-        try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
         except BlockingIOError:
             raise InfrastructureError(
                 f"{self.path}: another opweaver is at work here; wait for it or choose another run directory"
             ) from None
+        finally:
+            os.close(descriptor)
 
     def write_settings(self, settings: Settings) -> None:
         """Record the settings as used. Raises StorageError."""
