@@ -23,6 +23,25 @@ def test_a_requested_operator_did_not_run(good):
     assert found.evidence == {"absent": ["torch.tanh"], "ran": ("torch.nn.Linear", "torch.sigmoid")}
 
 
+@pytest.mark.parametrize("requested", ["torch.add", "add", "torch.t", "nn.Flatten", "torch.ge", "torch.div"])
+def test_arithmetic_views_and_comparisons_ran_if_they_were_called(good, requested):
+    facts = good(signature=("linear", "add", "div", "transpose", "reshape", "ge", "sigmoid"))
+    assert requested_operators_ran(facts, Policy(), Claim(requested_ops=(requested,))) is None
+    assert requested_operators_ran(good(), Policy(), Claim(requested_ops=(requested,))) is not None
+
+
+@pytest.mark.parametrize("requested", ["nn.Dropout", "F.dropout", "nn.AlphaDropout", "nn.Identity"])
+def test_what_was_called_and_does_nothing_did_not_run(good, requested):
+    facts = good(signature=("linear", "dropout", "alphadropout", "identity", "sigmoid"))
+    found = requested_operators_ran(facts, Policy(), Claim(requested_ops=(requested,)))
+    assert found.evidence["absent"] == [requested]
+
+
+def test_containers_and_namespaces_cannot_run(good):
+    claim = Claim(requested_ops=("nn.Sequential", "nn.Parameter", "nn.functional", "nn.Linear"))
+    assert requested_operators_ran(good(), Policy(), claim) is None
+
+
 def test_a_requested_operator_without_effect(good):
     facts = good(ineffective_ops=("torch.sigmoid",))
     found = requested_operators_matter(facts, Policy(), Claim(requested_ops=("torch.nn.Sigmoid",)))
