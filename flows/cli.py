@@ -95,7 +95,8 @@ def _synthesize(settings: Settings) -> bool:
     from flows import pipeline
     from flows.prefect_server import PrefectServer
 
-    with PrefectServer() as server, pipeline.opened(settings) as opened, server.api():
+    server = PrefectServer()
+    with pipeline.opened(settings) as opened, server.api():
         from flows.flows import synthesize
 
         synthesize(opened)

@@ -20,13 +20,11 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Self
 
 from flows.errors import InfrastructureError
 
 START_SECONDS = 180
 """Limit of the server's start: 37 s were measured on two idle cores, this leaves room for busy ones."""
-STOP_SECONDS = 5
 PR_SET_PDEATHSIG = 1
 """From linux/prctl.h: the signal that a process gets when its parent dies."""
 
@@ -34,7 +32,8 @@ _QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
-    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",  # an event that a busy server takes too late is told there
+    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",  # events that a busy server takes late
+    "PREFECT_LOGGING_ROOT_LEVEL": "CRITICAL",  # "Still processing items" at the end, and other libraries
 }
 """No telemetry, and no lines of Prefect's own: the run shows its progress itself."""
 
@@ -47,9 +46,13 @@ _SERVER = _QUIET | {
 
 
 class PrefectServer:
-    """A context manager around a run: starts a temporary server in the background if one is needed."""
+    """Starts a temporary server in the background if one is needed; it ends with this process.
 
-    def __enter__(self) -> Self:
+    Not earlier, because Prefect reports its last events while the interpreter shuts down: with the server
+    gone it would try again and again, and say so.
+    """
+
+    def __init__(self) -> None:
         for name, value in _QUIET.items():
             os.environ.setdefault(name, value)
         with warnings.catch_warnings():
@@ -61,11 +64,10 @@ class PrefectServer:
             _require_answer(settings.PREFECT_API_URL.value())
         else:
             self._start()
-        return self
 
     def _start(self) -> None:
         self._port = _free_port()
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the server writes
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, str(self._port), str(os.getpid())],
             env=os.environ | _SERVER,
@@ -74,16 +76,6 @@ class PrefectServer:
             stderr=self._output,
             start_new_session=True,  # Ctrl-C in the terminal is for us alone
         )
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._output.close()
 
     @contextmanager
     def api(self) -> Iterator[None]:

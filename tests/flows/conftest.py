@@ -48,7 +48,7 @@ class Command:
 @pytest.fixture(scope="session")
 def prefect_url():
     """One server instead of a temporary one per run; also the way in which users keep their own."""
-    with PrefectServer() as server, server.api():
+    with PrefectServer().api():
         from prefect.settings import PREFECT_API_URL
 
         yield PREFECT_API_URL.value()

@@ -14,7 +14,7 @@ FLOW = """
 import sys, time
 from flows.prefect_server import PrefectServer
 
-with PrefectServer() as server, server.api():
+with PrefectServer().api():
     from prefect import flow, task
     from prefect.settings import PREFECT_API_URL
 
@@ -51,8 +51,9 @@ def start(environment, *options):
 
 
 def test_a_first_start_with_an_empty_home_prints_nothing_and_leaves_nothing(environment, tmp_path):
-    stdout, stderr = start(environment).communicate()
-    assert stderr == ""
+    process = start(environment)
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stderr) == (0, "")
     assert stdout.startswith("28 http://127.0.0.1:")
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
