@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from filters.worker import clock, trees
+from filters.worker.double import double_output
 from filters.worker.subject import CandidateFault, Subject, is_out_of_memory, one_line
 
 _FLOORS = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
@@ -56,7 +57,7 @@ def compare(subject: Subject, compiled_output: Any) -> dict[str, Any]:
     facts["compiled_allclose"] = all(
         _allclose(one, other, tolerance) for one, other in zip(left, right, strict=True)
     )
-    exact = _double_output(subject)
+    exact = double_output(subject)
     if exact is None or [t.shape for t in exact] != [t.shape for t in left]:
         return facts | {"compared_with": "allclose"}
     policy = subject.job["policy"]
@@ -103,22 +104,6 @@ def _allclose(one: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
         rms = float(torch.linalg.vector_norm(one.abs(), dtype=torch.float64)) / math.sqrt(one.numel())
         return torch.allclose(one, other, atol=tolerance * rms, rtol=tolerance, equal_nan=True)
     return torch.equal(one, other)
-
-
-def _double_output(subject: Subject) -> list[torch.Tensor] | None:
-    """Run eager in double precision; None where the task cannot: fixed dtypes, missing kernels, memory."""
-    try:
-        model = subject.copy_of_model()._apply(_to_double)
-        inputs = [trees.map_tensors(item, _to_double) for item in subject.inputs]
-        return trees.tensors(subject.forward(inputs, model))
-    except CandidateFault:
-        return None
-
-
-def _to_double(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.is_floating_point():
-        return tensor.double()
-    return tensor.to(torch.complex128) if tensor.is_complex() else tensor.clone()
 
 
 def lowest_precision(subject: Subject, output: list[torch.Tensor]) -> torch.dtype:

@@ -5,6 +5,8 @@ import torch
 
 from filters.worker.answers import TrivialAnswers, degenerate, disturbed, has_effect, output
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
 X = torch.randn(8, 16)
 Pair = collections.namedtuple("Pair", "values indices")
 

@@ -87,8 +87,8 @@ def test_lowest_precision_of_the_inputs(subject, inputs, dtype):
     assert lowest_precision(made, [made.output]) is dtype
 
 
-def test_a_task_that_insists_on_a_dtype_is_compared_by_allclose(subject):
-    made = subject(passing_on("torch.mm(x, torch.ones(16, 4))"))
+def test_without_double_precision_allclose_decides(subject):
+    made = subject(passing_on("torch.frombuffer(x.numpy().tobytes(), dtype=torch.float32).sin()"))
     facts = compare(made, made.output + 1e-6)
     assert facts["compared_with"] == "allclose"
     assert facts["compiled_allclose"] is True
@@ -97,11 +97,46 @@ def test_a_task_that_insists_on_a_dtype_is_compared_by_allclose(subject):
 
 
 def test_allclose_is_relative_to_the_size_of_the_output(subject):
-    made = subject(passing_on("torch.mm(x, torch.ones(16, 4)) * 1e5"))
+    frombuffer = "torch.frombuffer(x.numpy().tobytes(), dtype=torch.float32)"
+    made = subject(passing_on(f"{frombuffer} * 1e5"))
     rounding = 1e-6 * made.output.abs().max()
     assert not is_mismatch(compare(made, made.output + rounding))
-    small = subject(passing_on("torch.mm(x, torch.ones(16, 4)) * 1e-6"))
+    small = subject(passing_on(f"{frombuffer} * 1e-6"))
     assert is_mismatch(compare(small, small.output * 1.1))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "torch.mm(x.float(), torch.ones(16, 4, dtype=torch.float32))",
+        "torch.zeros(8, 16, dtype=torch.float32) + x.to(torch.float32)",
+        "torch.softmax(x, -1, dtype=torch.float32)",
+        "torch.mm(x, torch.ones(16, 4)) + torch.arange(4.0)",
+        "torch.mm(x, self.table)",
+    ],
+)
+def test_dtypes_that_a_task_insists_on_are_widened(subject, expression):
+    body = passing_on(expression).replace("    def", "    table = torch.ones(16, 4)\n\n    def", 1)
+    made = subject(body)
+    made.model.table = made.model.table
+    facts = compare(made, made.output)
+    assert facts["compared_with"] == "fp64"
+    assert facts["eager_error"] < 1e-5
+
+
+def test_half_precision_inside_is_held_against_double_precision(subject):
+    made = subject(passing_on("(x.bfloat16() * 3).tanh().float()"), "[torch.randn(64, 64)]")
+    made.dtypes = {torch.float32, torch.bfloat16}
+    facts = compare(made, (made.inputs[0] * 3).tanh())
+    assert 1e-3 < facts["eager_error"] < 1e-2
+    assert facts["compiled_error"] < facts["eager_error"]
+    assert not is_mismatch(facts)
+
+
+def test_the_default_dtype_is_put_back(subject):
+    made = subject(passing_on("x.sin()"))
+    compare(made, made.output)
+    assert torch.get_default_dtype() is torch.float32
 
 
 def test_eager_far_from_double_precision(subject):

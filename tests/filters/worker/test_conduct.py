@@ -16,6 +16,8 @@ from filters.worker import clock
 from filters.worker.building import conduct
 from filters.worker.conduct import Canaries, Snapshot
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
 
 class Passing(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):

@@ -5,6 +5,8 @@ import torch
 
 from filters.worker import trees
 
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
 Pair = collections.namedtuple("Pair", "left right")
 
 
