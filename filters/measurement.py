@@ -86,7 +86,8 @@ class Measurement:
     train_eval_same: bool | None = None
     """Train mode gives the bits of eval mode."""
     repeated_scatter_targets: str | None = None
-    """The assignment scatter that was called with repeated indices, or None."""
+    """The call whose result torch leaves open: an assignment scatter with repeated indices, or a sort of
+    equal elements whose order decides the output; empty string if there is none."""
     output_digest: str | None = None
     """sha256 over the output's bits for the fixed seed; compared with that of a fresh process."""
     fresh_process_equal: bool | None = None

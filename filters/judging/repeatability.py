@@ -24,7 +24,10 @@ def state_between_calls(m: Measurement, policy: Policy, claim: Claim) -> Finding
 
 @filter_of(Stage.REPEATABILITY, "repeated_scatter_targets")
 def repeated_scatter(m: Measurement, policy: Policy, claim: Claim) -> Finding | None:
-    """Assignment through repeated indices has no defined result, even where two runs agree."""
+    """Assignment through repeated indices, or the order of equal elements, is left open by torch.
+
+    Two runs may agree all the same, and a right kernel with neither.
+    """
     if not m.repeated_scatter_targets:
         return None
     return Finding(reason=Reason.NONDETERMINISTIC, evidence={"operator": m.repeated_scatter_targets})

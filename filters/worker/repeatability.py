@@ -10,6 +10,7 @@ from filters.worker.randomness import advanced, seed_all, states
 from filters.worker.scatter import ScatterTargets
 from filters.worker.set_order import turned_round, uses_sets
 from filters.worker.subject import CandidateFault, Subject
+from filters.worker.ties import TieOrder, undefined_order
 
 _REPEATS = 5
 """One repeat misses low-entropy cases; torchfuzz repeats six times."""
@@ -39,12 +40,23 @@ def repeatability(subject: Subject) -> dict[str, Any]:
         "seed_changes_output": not trees.same_bits(first, other_seed),
         "repeats_equal": repeats_equal and not _reads_unwritten_memory(subject),
         "state_changed": state_changed or (repeats_equal and _remembers_other_inputs(subject, first)),
-        "repeated_scatter_targets": scatter.repeated or "",
+        "repeated_scatter_targets": scatter.repeated or _undefined_order(subject) or "",
         "output_digest": trees.digest(subject.output),
         "train_eval_same": _train_mode_agrees(subject, first),
     }
     subject.output = first
     return facts
+
+
+def _undefined_order(subject: Subject) -> str | None:
+    inputs = subject.fresh_inputs()
+    with TieOrder(reverse=False) as ties:
+        one = subject.forward(inputs)
+    if ties.called is None:
+        return None
+    with TieOrder(reverse=True):
+        other = subject.forward(inputs)
+    return undefined_order(one, other, ties.called)
 
 
 def _remembers_other_inputs(subject: Subject, first: Any) -> bool:
