@@ -6,7 +6,7 @@ import torch
 
 from filters.worker import trees
 from filters.worker.conduct import Canaries, Snapshot
-from filters.worker.subject import Subject, resident_peak_bytes
+from filters.worker.subject import DRAWS, Subject, resident_peak_bytes
 
 GIB = 1 << 30
 
@@ -19,7 +19,7 @@ def build(subject: Subject) -> dict[str, Any]:
     drawn = subject.draw(0)
     subject.inputs = subject.copy(drawn)
     facts: dict[str, Any] = {"contract_fault": "", **_input_facts(subject.inputs)}
-    facts["inputs_fixed"] = trees.same_bits(subject.inputs, subject.draw(1))
+    facts["inputs_fixed"] = all(trees.same_bits(subject.inputs, subject.draw(n)) for n in range(1, DRAWS))
     facts["n_params"] = sum(p.numel() for p in subject.model.parameters())
     if facts["inputs_fixed"] or facts["input_bytes"] > subject.job["policy"]["input_gib_max"] * GIB:
         return facts

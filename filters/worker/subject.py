@@ -20,6 +20,8 @@ from filters.worker.set_order import execute_with_own_sets
 _MODEL_SEED = 1234
 _FIRST_DRAW_SEED = 42
 """KernelBench's seed; draw number k uses 42 + k."""
+DRAWS = 5
+"""As many as CUDA-Agent's verifier compares."""
 
 
 class CandidateFault(Exception):

@@ -204,6 +204,22 @@ def test_facts_about_inputs_and_parameters(subject):
     assert facts["inert_parameter_share"] == pytest.approx(4 / (64 + 4 + 4 + 2))
 
 
+@pytest.mark.parametrize(
+    ("expression", "varies"),
+    [
+        ("x.mean(0).expand(2, 16).sin() * 9", False),
+        ("(x[:, 0] > -0.3).long()", True),
+        ("x.sum(-1)", True),
+        ("x.t() * 2", None),
+        ("x.sum()", None),
+    ],
+)
+def test_the_output_must_vary_along_the_batch_in_some_draw(subject, expression, varies):
+    body = f"class Model(nn.Module):\n    def forward(self, x):\n        return {expression}"
+    made = subject(body, "[torch.randn(2, 16)]")
+    assert degenerate(made)["varies_along_batch"] is varies
+
+
 def test_parameters_are_put_back(subject):
     made = subject(
         """

@@ -157,6 +157,11 @@ def test_facts_of_the_build(subject):
     assert facts["peak_memory_mb"] >= 0
 
 
+def test_inputs_that_two_draws_have_in_common_by_chance_are_not_fixed(subject):
+    facts = build(subject(PASSING_ON, "[torch.randint(0, 2, (1,))]", built=False))
+    assert facts["inputs_fixed"] is False
+
+
 def test_fixed_inputs_are_not_run(subject):
     made = subject(
         "class Model(nn.Module):\n    def forward(self, x):\n        raise SystemExit",
