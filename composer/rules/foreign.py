@@ -16,7 +16,7 @@ from composer.rules.rule import Call, Rule
 from composer.values import Transfer
 from ops_crawler.operator import Kind, Operator, Usage
 from ops_crawler.own import live, own_code_runs
-from ops_crawler.own_usage import TRIALS, OwnArgument, called, concrete, own_argument
+from ops_crawler.own_usage import TRIALS, OwnArgument, bound, concrete, own_argument
 
 
 def own_rules(operators: Iterable[Operator]) -> tuple[Rule, ...]:
@@ -69,7 +69,7 @@ def _sampled(
             torch.manual_seed(0)
             x = sample[torch.randint(len(sample), [sizes[axis] for axis in layout])].float()
             others = [torch.randn([sizes[axis] for axis in axes]) for axes in usage.inputs]
-            result = called(target, kind, args, kwargs, [x, *others])
+            result = bound(target, kind, args, kwargs)(x, *others)
         ranks = (sample.argsort().argsort().double() + 0.5) / len(sample)
         return torch.quantile(result.double().flatten(), ranks)
 
