@@ -123,7 +123,7 @@ def test_an_operator_that_refuses_the_sizes_of_a_layer_is_drawn_again(own, monke
     from own_operators import vision
 
     def picky(self, x):
-        if 64 <= x.shape[1] <= 256:
+        if x.shape[1] in (80, 112, 176, 256):
             raise ValueError("no such channels")
         return torch.nn.functional.avg_pool2d(x, 3, 1, 1) - x
 
@@ -131,4 +131,4 @@ def test_an_operator_that_refuses_the_sizes_of_a_layer_is_drawn_again(own, monke
     contrast = [operator for operator in own if operator.name.endswith("LocalContrast")]
     codes = [RuleComposer(contrast, CPU, seed=seed).compose(0).code for seed in range(3)]
     channels = [int(code.partition("CHANNELS = ")[2].split()[0]) for code in codes]
-    assert max(channels) < 64
+    assert max(channels) < 80
