@@ -128,7 +128,7 @@ class RuleComposer:
             if after is None:
                 return None
             running = after
-        return draft if draft.plan().operator_count <= OPERATORS_MAX else None
+        return draft if 1 <= draft.plan().operator_count <= OPERATORS_MAX else None
 
     def _rng(self, purpose: str) -> random.Random:
         """Return a generator that is the same in every process; torch's own is left alone."""
