@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._subclasses import FakeTensorMode
 
 from composer.plan import RUNNING, Argument, IsPositive, Plan, Size, Step, Value
+from ops_crawler.own import live, own_code_runs
 
 
 @cache
@@ -23,8 +24,26 @@ def resolve(dotted_name: str) -> Any:
 
 
 def bind(step: Step, sizes: Mapping[str, int]) -> Callable[[Mapping[str, Tensor]], Tensor]:
-    """Return the step as a function of the tensors of `forward`; modules are built here."""
-    operator = resolve(step.operator)
+    """Return the step as a function of the tensors of `forward`; modules are built here.
+
+    Raises UsageFault, then or when called, for whatever an operator of the user's own raises.
+    """
+    if step.usage is None:
+        return _bound(resolve(step.operator), step, sizes)
+    own = live(step.usage)
+    if own is None:
+        raise ValueError(f"{step.operator} belongs to a source that is not loaded")
+    with own_code_runs():
+        call = _bound(own, step, sizes)
+
+    def own_call(tensors: Mapping[str, Tensor]) -> Tensor:
+        with own_code_runs():
+            return call(tensors)
+
+    return own_call
+
+
+def _bound(operator: Any, step: Step, sizes: Mapping[str, int]) -> Callable[[Mapping[str, Tensor]], Tensor]:
     if step.kind == "module":
         module = operator(
             *(_concrete(argument, sizes, {}) for argument in step.args),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ops_crawler.operator import Kind
+from ops_crawler.operator import Kind, Usage
 
 RUNNING = "x"
 """Name of the value that every operator reads and replaces; at the start it is the first input."""
@@ -42,6 +42,8 @@ class Step:
     kind: Kind
     args: tuple[Argument, ...]
     kwargs: tuple[tuple[str, Argument], ...] = ()
+    usage: Usage | None = None
+    """Of an operator of the user's own, whose text stands in the task."""
 
     def arguments(self) -> Iterator[Argument]:
         """Yield positional, then keyword arguments."""
@@ -81,6 +83,11 @@ class Plan:
     def operators(self) -> tuple[str, ...]:
         """Dotted names in the order in which they run."""
         return tuple(step.operator for step in self.steps)
+
+    @property
+    def operator_count(self) -> int:
+        """Operators of torch that run; an own operator counts as those inside it."""
+        return sum(len(step.usage.runs) if step.usage else 1 for step in self.steps)
 
     def resized(self, sizes: Mapping[str, int]) -> "Plan":
         """Return the same layer with other values for some sizes."""

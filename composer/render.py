@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from composer.plan import RUNNING, Argument, Input, IsPositive, Plan, Size, Step, Value
+from ops_crawler.own_code import parts
 
 _PREFIXES = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."), ("torch.", "torch."))
 """How the longest known namespace of an operator is spelled."""
@@ -11,15 +12,31 @@ _PREFIXES = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."), ("torch.", "t
 
 def render(plan: Plan) -> str:
     """Return the source text of the plan."""
+    own_imports, own_definitions = _own(plan)
     bodies = [*_class(plan), "", "", *_constants(plan), "", "", *_inputs(plan), "", "", *_init_inputs(plan)]
-    return "\n".join([*_imports(bodies), "", "", *bodies, ""])
+    bodies = [*own_definitions, *bodies]
+    return "\n".join([*_imports(bodies, own_imports), "", "", *bodies, ""])
 
 
-def _imports(bodies: list[str]) -> Iterator[str]:
-    yield "import torch"
-    yield "import torch.nn as nn"
+def _imports(bodies: list[str], own: list[str]) -> Iterator[str]:
+    usual = ["import torch", "import torch.nn as nn"]
     if any("F." in line for line in bodies):
-        yield "import torch.nn.functional as F"
+        usual.append("import torch.nn.functional as F")
+    others = [line for line in own if line not in usual]
+    first = [line for line in others if line.startswith("from __future__")]
+    yield from [*first, *usual, *(line for line in others if line not in first)]
+
+
+def _own(plan: Plan) -> tuple[list[str], list[str]]:
+    """Return import lines and definitions of the user's own operators, each once."""
+    imports: dict[str, None] = {}
+    definitions: dict[str, None] = {}
+    for step in plan.steps:
+        if step.usage:
+            its_imports, its_definitions = parts(step.usage.code)
+            imports |= dict.fromkeys(its_imports)
+            definitions |= dict.fromkeys(its_definitions.values())
+    return list(imports), [line for text in definitions for line in (*text.splitlines(), "", "")]
 
 
 def _class(plan: Plan) -> Iterator[str]:
@@ -87,7 +104,8 @@ def _snake_case(name: str) -> str:
 def _call(step: Step, *, in_init: bool) -> str:
     positional = [_argument(argument, in_init) for argument in step.args]
     keywords = [f"{name}={_argument(argument, in_init)}" for name, argument in step.kwargs]
-    return f"{_spelled(step.operator)}({', '.join(positional + keywords)})"
+    operator = step.usage.name if step.usage else _spelled(step.operator)
+    return f"{operator}({', '.join(positional + keywords)})"
 
 
 def _spelled(operator: str) -> str:

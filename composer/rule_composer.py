@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from composer.candidate import Candidate
 from composer.draft import Draft
@@ -11,18 +11,26 @@ from composer.plan import Plan
 from composer.profiles import DeviceProfile
 from composer.render import render
 from composer.rules import RULES, Rule
+from composer.rules.foreign import own_rules
 from composer.sizes import solve, wanted_seconds
 from composer.soundness import sound
 from ops_crawler.operator import Operator
+from ops_crawler.own_usage import UsageFault
 
 ARITY_SHARES = {1: 3.40, 2: 83.77, 3: 7.62, 4: 2.80, 5: 1.23}
 """Per cent of all rows by number of operators (arXiv 2602.24286, table 3); the rest is from transformers."""
+
+OPERATORS_MAX = 5
+"""Operators of torch in a layer (arXiv 2602.24286, table 3); own ones count as what runs inside."""
 
 LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
 """Layouts of the first input: ranks 2 to 4."""
 
 _TRIES_AS_DEALT = 12
-"""Drafts with the dealt operators before others are drawn."""
+"""Drafts with the dealt operators before the last of them is drawn anew, then the other."""
+
+_TRIES_PER_ARITY = 50
+"""Drafts after which one operator fewer is drawn."""
 
 _TRIES = 200
 """Drafts before the composer gives up; with all rules, some 15 are the most that a layer needs."""
@@ -31,6 +39,11 @@ _TRIES = 200
 def drawn_arity(rng: random.Random) -> int:
     """Draw the number of operators of a layer."""
     return rng.choices(list(ARITY_SHARES), list(ARITY_SHARES.values()))[0]
+
+
+def _joined(texts: Iterable[str | None]) -> str | None:
+    """Return the distinct texts, comma-separated; None where there is none."""
+    return ", ".join(dict.fromkeys(text for text in texts if text)) or None
 
 
 class TooFewRulesError(ValueError):
@@ -42,7 +55,8 @@ class RuleComposer:
 
     def __init__(self, operators: Sequence[Operator], profile: DeviceProfile, seed: int) -> None:
         known = {operator.name for operator in operators}
-        self.rules = tuple(rule for rule in RULES if rule.operator in known)
+        self._own = own_rules(operators)
+        self.rules = (*(rule for rule in RULES if rule.operator in known), *self._own)
         self.profile = profile
         self.seed = seed
         if not any(rule.alone for rule in self.rules):
@@ -61,31 +75,44 @@ class RuleComposer:
             index=index,
             name=f"rules_{self.seed}_{index:06d}",
             code=render(plan),
-            requested_ops=plan.operators,
+            requested_ops=tuple(step.operator for step in plan.steps if step.usage is None),
             composer="rules",
             origin="rules",
             seed=self.seed,
+            source_license=_joined(step.usage.license for step in plan.steps if step.usage),
+            source_path=_joined(step.operator for step in plan.steps if step.usage),
         )
 
     def _plan(self, rng: random.Random, arity: int, index: int) -> Plan:
         seconds = wanted_seconds(rng)
         dealt = self._deal(index) if arity > 1 else ()
         for attempt in range(_TRIES):
-            draft = self._draft(rng, arity, dealt if attempt < _TRIES_AS_DEALT else ())
-            if draft is None or not sound(draft.plan(), draft.effects):
-                continue
-            plan = solve(draft.plan(), self.profile, seconds, rng)
-            if plan and sound(plan, draft.effects):
-                return plan
+            count = max(1, arity - attempt // _TRIES_PER_ARITY)
+            try:
+                kept = dealt[: max(0, count - attempt // _TRIES_AS_DEALT)]
+                draft = self._draft(rng, count, kept)
+                if draft is None or not sound(draft.plan(), draft.effects):
+                    continue
+                plan = solve(draft.plan(), self.profile, seconds, rng)
+                if plan and sound(plan, draft.effects):
+                    return plan
+            except UsageFault:
+                continue  # an own operator does not take these sizes
         raise TooFewRulesError(
             f"{len(self.rules)} rules gave no sound layer of {arity} operators; crawl more operators"
         )
 
     def _deal(self, index: int) -> tuple[Rule, Rule]:
-        """Return a pair of rules; n * n indices in a row, for n rules, see every ordered pair once."""
+        """Return a pair of rules; n * n indices in a row, for n rules, see every ordered pair once.
+
+        Own operators take turns as the first of every other pair: whoever brings some wants to see them.
+        """
         turn, place = divmod(index, len(self._dealt))
         offset = self._offsets[turn % len(self._offsets)]
-        return self._dealt[place], self._dealt[(place + offset) % len(self._dealt)]
+        first, second = self._dealt[place], self._dealt[(place + offset) % len(self._dealt)]
+        if self._own and index % 2 == 0:
+            first = self._own[index // 2 % len(self._own)]
+        return first, second
 
     def _draft(self, rng: random.Random, arity: int, dealt: Sequence[Rule]) -> Draft | None:
         """Draw operators one by one; those dealt come first. None where one does not fit."""
@@ -101,7 +128,7 @@ class RuleComposer:
             if after is None:
                 return None
             running = after
-        return draft
+        return draft if 1 <= draft.plan().operator_count <= OPERATORS_MAX else None
 
     def _rng(self, purpose: str) -> random.Random:
         """Return a generator that is the same in every process; torch's own is left alone."""

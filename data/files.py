@@ -17,7 +17,7 @@ from data.tables import read_rows, table_of, write_table
 from filters.measurement import Measurement, checked_facts
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
-from ops_crawler.operator import Operator, Parameter
+from ops_crawler.operator import Operator, operator_from
 
 TIMES = (
     "eager_ms", "eager_ms_iqr", "eager_samples", "tensor_time_share",
@@ -33,10 +33,7 @@ def write_operators(path: Path, operators: Iterable[Operator]) -> None:
 
 def read_operators(path: Path) -> list[Operator]:
     """Read a catalogue in its order."""
-    return [
-        Operator(**row | {"parameters": tuple(Parameter(**each) for each in row["parameters"])})
-        for row in read_rows(path, OPERATOR)
-    ]
+    return [operator_from(row) for row in read_rows(path, OPERATOR)]
 
 
 def write_candidates(path: Path, candidates: Iterable[Candidate]) -> None:

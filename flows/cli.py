@@ -1,4 +1,6 @@
-"""The `opweaver` command: runs and their parts. `flows.cli_tasks` has the commands for tasks that exist.
+"""The `opweaver` command: runs and their parts.
+
+`flows.cli_crawl` has the command for operators, `flows.cli_tasks` those for tasks that exist.
 
 Everything heavy is imported by the command that needs it, so that `--help` is quick and only `run` needs
 prefect.
@@ -12,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_tasks
+from flows import cli_crawl, cli_tasks
 from flows.errors import INTERRUPTED, exit_code, explain
 from flows.settings import Settings, load_settings
 
@@ -54,6 +56,7 @@ def run(
     run_dir: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
     count: Annotated[int | None, typer.Option(help="Accepted rows wanted.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides what every candidate is.")] = None,
+    source: Annotated[list[str] | None, typer.Option(help=cli_crawl.SOURCE_HELP)] = None,
     composer: Annotated[str | None, typer.Option(help="Who writes the layers: rules.")] = None,
     device: Annotated[str | None, typer.Option(help="Where candidates run: auto, cpu or cuda.")] = None,
     workers: Annotated[int | None, typer.Option(help="Candidates run at once.")] = None,
@@ -73,6 +76,7 @@ def run(
     settings = load_settings(
         config,
         {
+            **_given(sources=tuple(source) if source else None),
             "run": _given(
                 run_dir=run_dir, count=count, seed=seed, engine=engine, timings=timings,
                 deadline_minutes=deadline, unsafe=unsafe,
@@ -101,21 +105,6 @@ def _synthesize(settings: Settings) -> bool:
 
         synthesize(opened)
         return opened.measuring.stopped
-
-
-@app.command(rich_help_panel="Make a dataset")
-def crawl(
-    out: Annotated[Path, typer.Option(help="Parquet file to write.")],
-    source: Annotated[list[str] | None, typer.Option(help="Where operators come from.")] = None,
-) -> None:
-    """List the operators of the installed libraries."""
-    settings = load_settings(options={"sources": tuple(source)} if source else {})
-    from data.files import write_operators
-    from flows.pipeline import operators_of
-
-    operators = operators_of(settings)
-    write_operators(out, operators)
-    typer.echo(f"{len(operators):,} operators: {out}")
 
 
 @app.command(rich_help_panel="Make a dataset")
@@ -171,4 +160,5 @@ def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+cli_crawl.register(app)
 cli_tasks.register(app)

@@ -5,6 +5,7 @@ repeated after a kill and does only what is missing.
 """
 
 import math
+import sys
 import threading
 import time
 from collections import Counter
@@ -44,14 +45,24 @@ class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "ledger", "measuring", "pending", "profile", "progress", "settings", "tries"
+        "engine", "folder", "ledger", "measuring", "operators", "pending", "profile", "progress",
+        "settings", "tries",
     )  # fmt: skip
 
-    def __init__(self, settings: Settings, folder: RunFolder, ledger: Ledger, engine: Engine) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        folder: RunFolder,
+        ledger: Ledger,
+        engine: Engine,
+        operators: Sequence[Operator],
+    ) -> None:
         self.settings = settings
         self.folder = folder
         self.ledger = ledger
         self.engine = engine
+        self.operators = operators
+        """What the sources hold now; the run composes from what it found at its first start."""
         self.profile = profile_for(settings, engine.device)
         self.progress = Progress()
         self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
@@ -72,14 +83,14 @@ def opened(settings: Settings) -> Iterator[Run]:
     InfrastructureError and SandboxFault.
     """
     began = time.monotonic()
-    require_sources(settings)
+    operators = operators_of(settings)
     timings = read_timings(settings.run.timings) if settings.run.timings else None
     folder = RunFolder(settings.run.run_dir)
     with ExitStack() as stack:
         stack.enter_context(folder.claimed())
         ledger = stack.enter_context(Ledger.open(folder.ledger))
         engine = Engine(settings.filters, settings.policy, timings, unsafe=settings.run.unsafe)
-        run = Run(settings, folder, ledger, engine)
+        run = Run(settings, folder, ledger, engine, operators)
         ledger.claim_identity(
             {
                 "seed": settings.run.seed,
@@ -103,22 +114,22 @@ def opened(settings: Settings) -> Iterator[Run]:
 def crawl(run: Run) -> None:
     """Fix the operators that the run composes from; an earlier start may have done it."""
     if not run.folder.operators.exists():
-        write_operators(run.folder.operators, operators_of(run.settings))
+        write_operators(run.folder.operators, run.operators)
 
 
 def operators_of(settings: Settings) -> list[Operator]:
-    """Return the operators of all sources of the settings."""
-    require_sources(settings)
-    return crawler.crawl(settings.sources)
+    """Return the operators of all sources of the settings; what is wrong with one of them is told on stderr.
 
-
-def require_sources(settings: Settings) -> None:
-    """Raise UsageError for a source that nobody provides, before any work is done."""
-    unknown = sorted(set(settings.sources) - crawler.SOURCES.keys())
-    if unknown:
-        raise UsageError(
-            f"sources: {', '.join(unknown)} is unknown; choose from {', '.join(sorted(crawler.SOURCES))}"
-        )
+    This imports the user's own sources, so that layers can be built from them. Raises UsageError where no
+    source gave any operator.
+    """
+    try:
+        survey = crawler.survey(settings.sources)
+    except crawler.NoOperatorsError as error:
+        raise UsageError(f"sources: {error}") from None
+    for problem in survey.problems:
+        print(f"opweaver: {problem}", file=sys.stderr)
+    return list(survey.operators)
 
 
 def compose(run: Run) -> bool:

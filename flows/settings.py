@@ -56,7 +56,11 @@ class Settings(BaseSettings):
         frozen=True, extra="forbid", env_prefix=_PREFIX, env_nested_delimiter="__"
     )
 
-    sources: tuple[str, ...] = Field(("torch",), min_length=1, description="Where operators come from.")
+    sources: tuple[str, ...] = Field(
+        ("torch",),
+        min_length=1,
+        description="Where operators come from: torch, a registered name, package.module:object, a folder.",
+    )
     run: RunSettings = RunSettings()
     composer: ComposerSettings = ComposerSettings()
     filters: FilterSettings = FilterSettings()
@@ -96,7 +100,9 @@ def settings_text(settings: Settings) -> str:
 def published_text(settings: Settings) -> str:
     """Return what others need to make the same run: the settings as TOML, without the user's own paths."""
     private = {"run": {"run_dir", "timings", "deadline_minutes"}}
-    return tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True, exclude=private))
+    shown = settings.model_dump(mode="json", exclude_none=True, exclude=private)
+    shown["sources"] = [Path(source).name for source in settings.sources]
+    return tomli_w.dumps(shown)
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from composer.draft import Draft, Running
 from composer.plan import Argument, Step
 from composer.values import Transfer
-from ops_crawler.operator import Kind
+from ops_crawler.operator import Kind, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,8 @@ class Rule:
     """Statistics that must not be fixed along the call's axes already."""
     alone: bool = True
     """May be a layer by itself; False where KernelBench level 1 has that very task."""
+    usage: Usage | None = None
+    """Of an operator of the user's own."""
 
     def accepts(self, running: Running) -> bool:
         """Tell whether the operator can be called on such a value."""
@@ -57,4 +59,6 @@ class Rule:
 
     def step(self, call: Call) -> Step:
         """Return the plan's step for a drawn call."""
-        return Step(operator=self.operator, kind=self.kind, args=call.args, kwargs=call.kwargs)
+        return Step(
+            operator=self.operator, kind=self.kind, args=call.args, kwargs=call.kwargs, usage=self.usage
+        )
