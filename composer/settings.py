@@ -32,7 +32,10 @@ class ComposerSettings(BaseModel):
     @classmethod
     def _with_figures(cls, value: Any) -> Any:
         """Take the figures in, so that the settings as used say it all."""
+        if isinstance(value, DeviceProfile) or value in ("auto", *BUILT_IN):
+            return value
         if isinstance(value, Mapping):
             return profile_from(value)
-        is_path = isinstance(value, str) and value not in ("auto", *BUILT_IN)
-        return read_profile(Path(value)) if is_path else value
+        if isinstance(value, str):
+            return read_profile(Path(value))
+        raise ValueError(f"{value!r} is no profile; give auto, {', '.join(BUILT_IN)} or the path of a file")

@@ -119,7 +119,7 @@ def _figures(device: str, clock: LayerClock) -> DeviceProfile:
 
 
 def _limits(device: str) -> tuple[int, int, int]:
-    """Bytes of one tensor, of all inputs and of one layer; on a CPU those that `composer.profiles` explains."""
+    """Bytes of one tensor, of all inputs and of one layer; on a CPU for the reason that `CPU` gives."""
     if device == "cpu":
         return CPU.tensor_bytes_max, CPU.input_bytes_max, CPU.peak_bytes_max
     peak = min(int(torch.cuda.get_device_properties(0).total_memory * _DEVICE_SHARE), _PEAK_BYTES_MAX)
