@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ _DEVICE_SHARE = 1 / 6
 """Of the device's memory for one layer: an H200 gets the 12 GiB that the memory limit of the filters
 allows."""
 _PEAK_BYTES_MAX, _TENSOR_BYTES_MAX = 12 * GIB, 4 * GIB
+_QUIET_LOAD = 0.7
+"""One other busy thread on two cores made a matrix product on both of them seven times slower."""
 _UNTIL_MEDIAN = (float("inf"), float("inf"))
 """Bounds for the clock: every time is far from them, so that five samples are enough."""
 
@@ -77,10 +80,10 @@ class LayerClock:
             inputs = task["get_inputs"]()
         return self.call_seconds(lambda: model(*inputs))
 
-    def call_seconds(self, call: Callable[[], Any]) -> float:
-        """Return the median time of a call."""
+    def call_seconds(self, call: Callable[[], Any], times: int = 1) -> float:
+        """Return the median time of a call; where it is sampled several times, the smallest median."""
         with torch.no_grad():
-            return self._clock.time(call, _UNTIL_MEDIAN).median_ms / 1e3
+            return min(self._clock.time(call, _UNTIL_MEDIAN).median_ms for _ in range(times)) / 1e3
 
 
 def calibrate(device: str, budget_seconds: float, tell: Callable[[str], None]) -> DeviceProfile:
@@ -90,11 +93,14 @@ def calibrate(device: str, budget_seconds: float, tell: Callable[[str], None]) -
     """
     if device == "cpu":
         torch.set_num_threads(len(os.sched_getaffinity(0)))
+    load, *_ = os.getloadavg()
+    if load > _QUIET_LOAD:
+        tell(f"other programs are at work here (load {load:.1f}): figures may be several times too low")
     torch.manual_seed(0)
     clock = LayerClock(device)
     profile = _figures(device, clock)
     tell(f"{profile.name}: bandwidth, matrix products and launches measured; now {len(RULES)} rules")
-    return _with_slowdowns(profile, _samples(profile, clock, time.monotonic() + budget_seconds, tell))
+    return with_slowdowns(profile, _samples(profile, clock, time.monotonic() + budget_seconds, tell))
 
 
 def _figures(device: str, clock: LayerClock) -> DeviceProfile:
@@ -102,11 +108,12 @@ def _figures(device: str, clock: LayerClock) -> DeviceProfile:
     tensor_bytes, input_bytes, peak_bytes = _limits(device)
     x = torch.randn(tensor_bytes // 8, device=device)
     tiny = torch.ones(16, device=device)
-    copy_seconds = clock.call_seconds(lambda: torch.neg(x))
+    copy_seconds = clock.call_seconds(lambda: torch.neg(x), times=5)
+    launches = clock.call_seconds(lambda: [torch.neg(tiny) for _ in range(200)], times=5)
     return DeviceProfile(
         name=f"{_device_name(device)}, torch {torch.__version__}",
         copy_bytes_per_second=_rounded(2 * x.nbytes / copy_seconds),
-        launch_seconds=_rounded(clock.call_seconds(lambda: [torch.neg(tiny) for _ in range(200)]) / 200),
+        launch_seconds=_rounded(launches / 200),
         matmul_flops_per_second={
             _name(dtype): _rounded(_matmul_rate(device, dtype, clock))
             for dtype in (torch.float32, *_HALF_TYPES)
@@ -138,7 +145,7 @@ def _matmul_rate(device: str, dtype: torch.dtype, clock: LayerClock) -> float:
     while seconds < _WANTED_SECONDS[1] and size < 16384:
         size *= 2
         x = torch.randn(size, size, device=device).to(dtype)
-        seconds = clock.call_seconds(lambda x=x: torch.mm(x, x))  # type: ignore[misc]
+        seconds = clock.call_seconds(partial(torch.mm, x, x), times=3)
     return 2 * size**3 / seconds
 
 
@@ -147,7 +154,7 @@ def _half_slowdown(x: Tensor, dtype: torch.dtype, clock: LayerClock) -> float:
     half = x.to(dtype)
     calls: tuple[Callable[[Tensor], Tensor], ...] = (torch.abs, torch.tanh, functional.gelu)
     return statistics.median(
-        2 * clock.call_seconds(lambda call=call: call(half)) / clock.call_seconds(lambda call=call: call(x))  # type: ignore[misc]
+        2 * clock.call_seconds(partial(call, half), times=3) / clock.call_seconds(partial(call, x), times=3)
         for call in calls
     )
 
@@ -162,7 +169,7 @@ def _samples(
         for rule in RULES:
             if number and (time.monotonic() > deadline or rule.operator not in known):
                 continue
-            plan = _solved(
+            plan = solved(
                 rule, replace(profile, slowdowns=known), wanted, random.Random(f"{number}/{rule.operator}")
             )
             if plan is None:
@@ -178,7 +185,7 @@ def _samples(
     return samples
 
 
-def _solved(rule: Rule, profile: DeviceProfile, wanted: float, rng: random.Random) -> Plan | None:
+def solved(rule: Rule, profile: DeviceProfile, wanted: float, rng: random.Random) -> Plan | None:
     """Return a layer of that rule alone, for the wanted time or else for the longest below that memory
     allows."""
     for draft in _drafts(rule, rng):
@@ -198,7 +205,7 @@ def _drafts(rule: Rule, rng: random.Random) -> Iterator[Draft]:
             yield draft
 
 
-def _with_slowdowns(profile: DeviceProfile, samples: Sequence[Sample]) -> DeviceProfile:
+def with_slowdowns(profile: DeviceProfile, samples: Sequence[Sample]) -> DeviceProfile:
     samples = [sample for sample in samples if sample.measured_seconds >= _SHORTEST]
     by_aten: dict[str, list[float]] = defaultdict(list)
     for sample in samples:

@@ -3,14 +3,18 @@
 import dataclasses
 
 import pyarrow.parquet as pq
+import pytest
 
 from composer.candidate import Candidate
-from composer.profiles import CPU, profile_text
-from data.files import read_candidates, read_verdicts
+from composer.profiles import CPU
+from composer.rule_composer import RuleComposer
+from data.files import read_candidates, read_timings, read_verdicts, write_verdicts
 from data.funnel import adds_up
+from filters.measurement import Measurement
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
 from flows.resizing import misses
+from ops_crawler.crawl import crawl
 
 ACCEPTED, TOO_FAST, TOO_SLOW, FAILED = Reason.ACCEPTED, Reason.TOO_FAST, Reason.TOO_SLOW, Reason.INIT_FAILED
 
@@ -61,34 +65,54 @@ def rows(run_dir):
     return table.drop_columns(["compile_seconds", "peak_memory_mb"]).to_pylist()
 
 
-def test_a_run_with_a_wrong_profile_steps_towards_the_window_and_can_be_repeated(opweaver_run, tmp_path):
-    slow = dataclasses.replace(
-        CPU,
-        name="slow",
-        copy_bytes_per_second=CPU.copy_bytes_per_second / 5,
-        matmul_flops_per_second={"float32": CPU.matmul_flops_per_second["float32"] / 5},
-    )
-    (tmp_path / "slow.toml").write_text(profile_text(slow))
-    opweaver_run.environment["OPWEAVER_COMPOSER__PROFILE"] = "slow.toml"
-    done = opweaver_run("run", "--run-dir", "run", "--count", 2)
+STEPS_AND_TIMES = ({0: 0.3, 2: 0.7, 4: 2.0}, {0: 150.0, -2: 8.0})
+"""For the first indices: the eager time in ms of their sizes after so many steps of the ladder."""
+
+
+def sizings(seed):
+    """Return the candidates of `STEPS_AND_TIMES`, which may be equal where memory allows no step."""
+    composer = RuleComposer(crawl(), CPU, seed)
+    return [composer.compose(index, steps) for index, times in enumerate(STEPS_AND_TIMES) for steps in times]
+
+
+@pytest.fixture
+def seed():
+    """A seed whose first candidates can take all of these steps."""
+    return next(seed for seed in range(99) if len({each.id for each in sizings(seed)}) == 5)
+
+
+@pytest.fixture
+def times(tmp_path, seed):
+    """A file of recorded times by which the first two candidates miss the window."""
+    recorded = [eager_ms for times in STEPS_AND_TIMES for eager_ms in times.values()]
+    candidates = [dataclasses.replace(each, index=place) for place, each in enumerate(sizings(seed))]
+    measurements = {
+        candidate.id: Measurement(eager_ms=eager_ms, eager_ms_iqr=0.0, eager_samples=9, tensor_time_share=0.9)
+        for candidate, eager_ms in zip(candidates, recorded, strict=True)
+    }
+    verdicts = [Verdict(index=c.index, id=c.id, outcome="accepted", reason=ACCEPTED) for c in candidates]
+    write_verdicts(tmp_path / "times.parquet", candidates, verdicts, measurements)
+    return tmp_path / "times.parquet"
+
+
+def test_a_run_steps_towards_the_window_and_can_be_repeated_from_its_verdicts(
+    opweaver_run, tmp_path, seed, times
+):  # fmt: skip
+    command = ("run", "--count", 2, "--seed", seed)
+    done = opweaver_run(*command, "--run-dir", "run", "--timings", times)
     assert done.returncode == 0, done.stderr
     candidates = read_candidates(tmp_path / "run/candidates.parquet")
-    verdicts = [row.verdict for row in read_verdicts(tmp_path / "run/verdicts.parquet")]
-    assert adds_up([candidate.index for candidate in candidates], verdicts) is None
-    resized = [candidate for candidate in candidates if candidate.earlier_ids]
-    assert resized
-    assert all(0 < candidate.ladder_steps <= 4 for candidate in resized)
-    assert all(candidate.id not in candidate.earlier_ids for candidate in resized)
+    judged = read_verdicts(tmp_path / "run/verdicts.parquet")
+    assert adds_up([candidate.index for candidate in candidates], [row.verdict for row in judged]) is None
+    for candidate, row, steps_and_times in zip(candidates, judged, STEPS_AND_TIMES, strict=False):
+        *earlier, last = steps_and_times
+        assert candidate.ladder_steps == last
+        assert len(candidate.earlier_ids) == len(earlier)
+        assert row.measurement.eager_ms == steps_and_times[last]
+    recorded = read_timings(tmp_path / "run/verdicts.parquet")
+    assert [recorded[id]["eager_ms"] for id in candidates[0].earlier_ids] == [0.3, 0.7]
 
-    (tmp_path / "slow.toml").unlink()
-    again = opweaver_run(
-        "run", "--config", "run/settings.toml", "--run-dir", "again", "--timings", "run/verdicts.parquet"
-    )
-    assert again.returncode == 2, "the variable still names the file"
-    del opweaver_run.environment["OPWEAVER_COMPOSER__PROFILE"]
-    again = opweaver_run(
-        "run", "--config", "run/settings.toml", "--run-dir", "again", "--timings", "run/verdicts.parquet"
-    )
+    again = opweaver_run(*command, "--run-dir", "again", "--timings", "run/verdicts.parquet")
     assert again.returncode == 0, again.stderr
     assert read_candidates(tmp_path / "again/candidates.parquet") == candidates
     assert rows(tmp_path / "again") == rows(tmp_path / "run")
