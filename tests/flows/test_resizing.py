@@ -1,6 +1,8 @@
 """Which candidates get other sizes, and what becomes of the account and of the rows."""
 
 import dataclasses
+import signal
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,6 +12,7 @@ from composer.profiles import CPU
 from composer.rule_composer import RuleComposer
 from data.files import read_candidates, read_timings, read_verdicts, write_verdicts
 from data.funnel import adds_up
+from data.ledger import Ledger
 from filters.measurement import Measurement
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
@@ -95,7 +98,15 @@ def times(tmp_path, seed):
     return tmp_path / "times.parquet"
 
 
-def test_a_run_steps_towards_the_window_and_can_be_repeated_from_its_verdicts(
+def has_new_sizing(run_dir):
+    """Tell whether a candidate has just taken an earlier one's place; it is not measured yet."""
+    if not (run_dir / "environment.json").exists():
+        return False
+    with Ledger.open(run_dir / "ledger.sqlite") as ledger:
+        return any(candidate.earlier_ids for candidate in ledger.candidates())
+
+
+def test_a_run_steps_towards_the_window_and_can_be_killed_and_repeated(
     opweaver_run, tmp_path, seed, times
 ):  # fmt: skip
     command = ("run", "--count", 2, "--seed", seed)
@@ -112,7 +123,14 @@ def test_a_run_steps_towards_the_window_and_can_be_repeated_from_its_verdicts(
     recorded = read_timings(tmp_path / "run/verdicts.parquet")
     assert [recorded[id]["eager_ms"] for id in candidates[0].earlier_ids] == [0.3, 0.7]
 
-    again = opweaver_run(*command, "--run-dir", "again", "--timings", "run/verdicts.parquet")
+    command = (*command, "--run-dir", "again", "--timings", "run/verdicts.parquet")
+    killed = opweaver_run.start(*command)
+    while not has_new_sizing(tmp_path / "again"):
+        assert killed.poll() is None, killed.communicate()[1]
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    again = opweaver_run(*command)
     assert again.returncode == 0, again.stderr
     assert read_candidates(tmp_path / "again/candidates.parquet") == candidates
     assert rows(tmp_path / "again") == rows(tmp_path / "run")
