@@ -184,7 +184,7 @@ def _new_round(run: Run) -> list[Candidate]:
 def composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> RuleComposer:
     """Return the composer that the settings ask for. Raises UsageError."""
     try:
-        return RuleComposer(operators, profile, settings.run.seed, settings.composer.easy_share)
+        return RuleComposer(operators, profile, settings.run.seed, easy_share=settings.composer.easy_share)
     except TooFewRulesError as error:
         raise UsageError(f"sources: {error}") from None
 
