@@ -65,7 +65,7 @@ def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random
     """
     for _ in range(_MOVES):
         plan, cost = _solve_batch(plan, profile, seconds)
-        if _error(cost, profile, seconds) < math.log(_STEP):
+        if _is_near(cost, profile, seconds):
             return plan
         fits = _room(cost, profile) >= 1
         if fits and cost.seconds < seconds and cost.flops == 0:
@@ -129,6 +129,12 @@ def _room(cost: Estimate, profile: DeviceProfile) -> float:
 def _error(cost: Estimate, profile: DeviceProfile, seconds: float) -> float:
     """Distance of the predicted from the wanted time on a log scale; infinite where memory is short."""
     return abs(math.log(cost.seconds / seconds)) if _room(cost, profile) >= 1 else math.inf
+
+
+def _is_near(cost: Estimate, profile: DeviceProfile, seconds: float) -> bool:
+    """Within a step of the wanted time, but never more than half a step below the fastest that is wanted."""
+    lowest = max(seconds / _STEP, min(seconds, FASTEST) / math.sqrt(_STEP))
+    return lowest <= cost.seconds < seconds * _STEP and _room(cost, profile) >= 1
 
 
 def _fits(plan: Plan, profile: DeviceProfile) -> bool:
