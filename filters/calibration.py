@@ -199,8 +199,7 @@ def _samples(
 
 
 def solved(rule: Rule, profile: DeviceProfile, wanted: float, rng: random.Random) -> Plan | None:
-    """Return a layer of that rule alone, for the wanted time or else for the longest below that memory
-    allows."""
+    """Return a layer of that rule alone, for the wanted time or, where memory ends before, a shorter one."""
     for draft in _drafts(rule, rng):
         for seconds in (wanted, wanted / 2, wanted / 4):
             plan = solve(draft.plan(), profile, seconds, rng)
