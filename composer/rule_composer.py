@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from composer.candidate import Candidate
 from composer.draft import Draft
 from composer.drawing import follow
+from composer.easy import easy_rules, easy_seconds
 from composer.plan import Plan
 from composer.profiles import DeviceProfile
 from composer.render import render
+from composer.roofline import estimate
 from composer.rules import RULES, Rule
 from composer.rules.foreign import own_rules
-from composer.sizes import solve, wanted_seconds
+from composer.sizes import moved, solve, wanted_seconds
 from composer.soundness import sound
 from ops_crawler.operator import Operator
 from ops_crawler.own_usage import UsageFault
@@ -53,12 +55,15 @@ class TooFewRulesError(ValueError):
 class RuleComposer:
     """Composes candidate after candidate; each depends on seed, index, operators and profile alone."""
 
-    def __init__(self, operators: Sequence[Operator], profile: DeviceProfile, seed: int) -> None:
+    def __init__(
+        self, operators: Sequence[Operator], profile: DeviceProfile, seed: int, easy_share: float = 0.0
+    ) -> None:
         known = {operator.name for operator in operators}
         self._own = own_rules(operators)
         self.rules = (*(rule for rule in RULES if rule.operator in known), *self._own)
         self.profile = profile
         self.seed = seed
+        self.easy_share = easy_share
         if not any(rule.alone for rule in self.rules):
             raise TooFewRulesError(
                 f"none of the {len(known)} operators can be composed by a rule; crawl the source `torch`"
@@ -67,15 +72,19 @@ class RuleComposer:
         self._dealt = deal.sample(self.rules, len(self.rules))
         self._offsets = deal.sample(range(len(self.rules)), len(self.rules))
 
-    def compose(self, index: int) -> Candidate:
-        """Return candidate number `index`, from 0."""
+    def compose(self, index: int, ladder_steps: int = 0) -> Candidate:
+        """Return candidate number `index`, from 0, its sizes moved by so many steps of the ladder."""
         rng = self._rng(str(index))
-        plan = self._plan(rng, drawn_arity(rng), index)
+        easy = easy_rules(self.rules) if self._rng(f"easy/{index}").random() < self.easy_share else ()
+        plan = self._plan(rng, 1 if easy else drawn_arity(rng), index, easy)
+        plan = moved(plan, self.profile, ladder_steps)
         return Candidate(
             index=index,
             name=f"rules_{self.seed}_{index:06d}",
             code=render(plan),
             requested_ops=tuple(step.operator for step in plan.steps if step.usage is None),
+            ladder_steps=ladder_steps,
+            predicted_ms=estimate(plan, self.profile).seconds * 1e3,
             composer="rules",
             origin="rules",
             seed=self.seed,
@@ -83,14 +92,14 @@ class RuleComposer:
             source_path=_joined(step.operator for step in plan.steps if step.usage),
         )
 
-    def _plan(self, rng: random.Random, arity: int, index: int) -> Plan:
-        seconds = wanted_seconds(rng)
+    def _plan(self, rng: random.Random, arity: int, index: int, easy: Sequence[Rule]) -> Plan:
+        seconds = easy_seconds(rng) if easy else wanted_seconds(rng)
         dealt = self._deal(index) if arity > 1 else ()
         for attempt in range(_TRIES):
             count = max(1, arity - attempt // _TRIES_PER_ARITY)
             try:
                 kept = dealt[: max(0, count - attempt // _TRIES_AS_DEALT)]
-                draft = self._draft(rng, count, kept)
+                draft = self._draft(rng, count, (rng.choice(easy),) if easy else kept)
                 if draft is None or not sound(draft.plan(), draft.effects):
                     continue
                 plan = solve(draft.plan(), self.profile, seconds, rng)
