@@ -1,16 +1,18 @@
-"""Compose layers by rules: typed growth from an input, shapes on fake tensors, sizes solved for time."""
+"""Compose layers by rules: typed growth from an input, shapes without storage, sizes solved for time."""
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from composer.candidate import Candidate
-from composer.draft import Draft
-from composer.drawing import follow
-from composer.plan import Plan
+from composer.draft import Draft, Running
+from composer.drawing import JOINS, bridge, follow, join
+from composer.plan import RUNNING, Plan
+from composer.presets import PRESETS
 from composer.profiles import DeviceProfile
 from composer.render import render
-from composer.rules import RULES, Rule
+from composer.rules import FAMILIES, Rule
+from composer.settings import DTYPE_SHARES
 from composer.sizes import solve, wanted_seconds
 from composer.soundness import sound
 from ops_crawler.operator import Operator
@@ -18,13 +20,19 @@ from ops_crawler.operator import Operator
 ARITY_SHARES = {1: 3.40, 2: 83.77, 3: 7.62, 4: 2.80, 5: 1.23}
 """Per cent of all rows by number of operators (arXiv 2602.24286, table 3); the rest is from transformers."""
 
-LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
-"""Layouts of the first input: ranks 2 to 4."""
+PRESET_SHARE = 0.35
+"""Drafts that take their sizes from a real model, where one has the layout."""
 
-_TRIES_AS_DEALT = 12
-"""Drafts with the dealt operators before others are drawn."""
+BRANCHED_SHARE = 0.2
+"""Layers of two operators and more in which two branches meet, where shapes allow."""
 
-_TRIES = 200
+_TRIES_AS_DEALT = 16
+"""Drafts with both dealt operators, in either order, before the second is drawn anew."""
+
+_TRIES_WITH_FIRST = 48
+"""Drafts with the first dealt operator before both are drawn anew."""
+
+_TRIES = 300
 """Drafts before the composer gives up; with all rules, some 15 are the most that a layer needs."""
 
 
@@ -38,19 +46,29 @@ class TooFewRulesError(ValueError):
 
 
 class RuleComposer:
-    """Composes candidate after candidate; each depends on seed, index, operators and profile alone."""
+    """Composes candidate after candidate; each depends on seed, index, operators, profile and dtypes alone."""
 
-    def __init__(self, operators: Sequence[Operator], profile: DeviceProfile, seed: int) -> None:
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        profile: DeviceProfile,
+        seed: int,
+        dtypes: Mapping[str, float] = DTYPE_SHARES,
+    ) -> None:
         known = {operator.name for operator in operators}
-        self.rules = tuple(rule for rule in RULES if rule.operator in known)
+        self.families = [
+            found for rules in FAMILIES.values() if (found := [rule for rule in rules if rule.operator in known])
+        ]
+        self.rules = tuple(rule for family in self.families for rule in family)
         self.profile = profile
         self.seed = seed
+        self.dtypes = dtypes
         if not any(rule.alone for rule in self.rules):
             raise TooFewRulesError(
                 f"none of the {len(known)} operators can be composed by a rule; crawl the source `torch`"
             )
         deal = self._rng("deal")
-        self._dealt = deal.sample(self.rules, len(self.rules))
+        self._dealt = _spread(self.families, deal)
         self._offsets = deal.sample(range(len(self.rules)), len(self.rules))
 
     def compose(self, index: int) -> Candidate:
@@ -69,9 +87,10 @@ class RuleComposer:
 
     def _plan(self, rng: random.Random, arity: int, index: int) -> Plan:
         seconds = wanted_seconds(rng)
-        dealt = self._deal(index) if arity > 1 else ()
-        for attempt in range(_TRIES):
-            draft = self._draft(rng, arity, dealt if attempt < _TRIES_AS_DEALT else ())
+        dtype = rng.choices(list(self.dtypes), list(self.dtypes.values()))[0]
+        rules = [rule for rule in self.rules if dtype == "float32" or rule.half]
+        for wanted in self._wishes(rng, arity, index, rules):
+            draft = self._draft(rng, arity, wanted, rules, dtype)
             if draft is None or not sound(draft.plan(), draft.effects):
                 continue
             plan = solve(draft.plan(), self.profile, seconds, rng)
@@ -81,28 +100,64 @@ class RuleComposer:
             f"{len(self.rules)} rules gave no sound layer of {arity} operators; crawl more operators"
         )
 
+    def _wishes(
+        self, rng: random.Random, arity: int, index: int, rules: Sequence[Rule]
+    ) -> Iterator[tuple[Rule, ...]]:
+        """Yield the operators that a draft must start with: the dealt ones first, any at last."""
+        dealt = tuple(rule for rule in self._deal(index) if rule in rules) if arity > 1 else ()
+        for attempt in range(_TRIES):
+            if attempt < _TRIES_AS_DEALT and dealt:
+                yield dealt if attempt % 2 == 0 else dealt[::-1]
+            elif attempt < _TRIES_WITH_FIRST and dealt:
+                pair = (dealt[0], rng.choice(rules))
+                yield pair if attempt % 2 == 0 else pair[::-1]
+            else:
+                yield (rng.choice([rule for rule in rules if arity > 1 or rule.alone]),)
+
     def _deal(self, index: int) -> tuple[Rule, Rule]:
         """Return a pair of rules; n * n indices in a row, for n rules, see every ordered pair once."""
         turn, place = divmod(index, len(self._dealt))
         offset = self._offsets[turn % len(self._offsets)]
         return self._dealt[place], self._dealt[(place + offset) % len(self._dealt)]
 
-    def _draft(self, rng: random.Random, arity: int, dealt: Sequence[Rule]) -> Draft | None:
-        """Draw operators one by one; those dealt come first. None where one does not fit."""
-        wanted = dealt or (rng.choice([rule for rule in self.rules if arity > 1 or rule.alone]),)
-        draft = Draft(rng)
-        running = draft.start(rng.choice([layout for layout in LAYOUTS if layout in wanted[0].layouts]))
+    def _draft(
+        self, rng: random.Random, arity: int, wanted: Sequence[Rule], rules: Sequence[Rule], dtype: str
+    ) -> Draft | None:
+        """Draw operators one by one; those wanted come first. None where one does not fit."""
+        layout = rng.choice(wanted[0].starts())
+        presets = [preset for preset in PRESETS if preset.layout == layout]
+        preset = rng.choice(presets) if presets and rng.random() < PRESET_SHARE else None
+        draft = Draft(rng, dtype, preset)
+        running = draft.start(layout, wanted[0].drawn)
+        waiting = rng.choice(list(JOINS)) if arity > 1 and rng.random() < BRANCHED_SHARE else None
+        branch: Running | None = None
         for place in range(arity):
-            if place < len(wanted):
-                rule = wanted[place]
-            else:
-                rule = rng.choice([rule for rule in self.rules if rule.accepts(running)])
-            after = follow(draft, running, rule)
+            rule = wanted[place] if place < len(wanted) else _next(rng, running, rules)
+            if place == 0 and waiting:
+                branch = follow(draft, running, rule, target=waiting)
+                if branch is None:
+                    return None
+                continue
+            after = follow(draft, bridge(draft, running, rule), rule)
             if after is None:
                 return None
             running = after
-        return draft
+        return draft if branch is None or waiting is None or join(draft, running, branch, waiting) else None
 
     def _rng(self, purpose: str) -> random.Random:
         """Return a generator that is the same in every process; torch's own is left alone."""
         return random.Random(hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest())
+
+
+def _next(rng: random.Random, running: Running, rules: Sequence[Rule]) -> Rule:
+    return rng.choice([rule for rule in rules if rule.accepts(running)])
+
+
+def _spread(families: Sequence[Sequence[Rule]], rng: random.Random) -> list[Rule]:
+    """Return all rules in an order in which every stretch holds its share of every family."""
+    placed = []
+    for family in families:
+        start = rng.random()
+        for number, rule in enumerate(rng.sample(family, len(family))):
+            placed.append(((number + start) / len(family), rule.operator, rule))
+    return [rule for _, _, rule in sorted(placed, key=lambda entry: entry[:2])]

@@ -11,7 +11,20 @@ from composer.roofline import Estimate, estimate
 FASTEST, SLOWEST = 1.5e-3, 15e-3
 """Wanted eager times are log-uniform between these, in seconds: well inside the window of 1 to 100 ms."""
 
-BOUNDS = {"N": (4, 2**22), "F": (256, 4368), "L": (48, 1952), "C": (16, 256), "H": (24, 256), "W": (24, 256)}
+BOUNDS = {
+    "N": (4, 2**22),
+    "F": (256, 4368),
+    "L": (48, 1952),
+    "C": (16, 256),
+    "D": (7, 48),
+    "H": (24, 256),
+    "W": (24, 256),
+    "A": (4, 32),
+    "E": (24, 112),
+    "P": (7, 48),
+    "T": (48, 1952),
+    "V": (656, 29600),
+}
 """Smallest and largest size of each kind of axis."""
 
 _STEP = 1.5
