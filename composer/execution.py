@@ -2,12 +2,13 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from composer.input_draws import dtype_of
 from composer.plan import RUNNING, Argument, Dtype, Plan, Size, Step, Term, Value
@@ -82,10 +83,23 @@ def _seen_by(step: Step, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 def _feed(module: Any, step: Step, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]) -> Any:
     if tensors[RUNNING].dtype is torch.float64:  # samples
         module.double()
+    if isinstance(module, nn.RNNBase):  # its steps take minutes to trace one by one
+        module = partial(_all_steps_at_once, module)
     return module(
         *(_concrete(argument, sizes, tensors) for argument in step.fed),
         **{name: _concrete(argument, sizes, tensors) for name, argument in step.fed_kwargs},
     )
+
+
+def _all_steps_at_once(module: nn.RNNBase, x: Tensor) -> tuple[Tensor]:
+    """Return a result of the right shape by the products of a recurrent layer, without their order."""
+    inputs, hidden = module.weight_ih_l0, module.weight_hh_l0
+    results = []
+    for _ in range(1 + module.bidirectional):
+        projected = functional.linear(x, inputs)
+        states = functional.linear(projected[..., : module.hidden_size].tanh(), hidden) + projected
+        results.append(states[..., : module.hidden_size].tanh())
+    return (torch.cat(results, dim=-1),)
 
 
 def _concrete(argument: Argument, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]) -> Any:
