@@ -21,7 +21,7 @@ from composer.values import Effect
 
 _PRIMES = (11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79)
 _PROBE_UNIT = 16
-_INPUT_NAMES = ("x", "y", "z", "u", "v", "w")
+_INPUT_NAMES = tuple("xyzuvwpqrst")
 
 SIZE_NAMES = {
     "N": "BATCH_SIZE",
