@@ -52,7 +52,12 @@ def follow(
         return None
     step = rule.step(call, draft.dtype, source, target)
     effect = Effect(rule.transfer, tuple(running.axis(letter) for letter in call.axes), call.count)
-    tensor, names = draft.shape_of(step, running)
+    try:
+        tensor, names = draft.shape_of(step, running)
+    except RuntimeError as error:
+        if "overflow" in str(error):  # scores between all pairs of a flattened volume's places
+            return None
+        raise
     if tensor.dim() != len(call.layout or running.layout):
         raise ValueError(f"{rule.operator} on {running.layout} gives {tensor.dim()} axes")
     low, high = bounds_after(step, effect, (running.low, running.high), draft.inputs)

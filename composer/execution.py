@@ -85,6 +85,8 @@ def _feed(module: Any, step: Step, sizes: Mapping[str, int], tensors: Mapping[st
         module.double()
     if isinstance(module, nn.RNNBase):  # its steps take minutes to trace one by one
         module = partial(_all_steps_at_once, module)
+    elif isinstance(module, nn.TransformerEncoderLayer | nn.MultiheadAttention):
+        module.train()  # without dropout the same; evaluation fuses all into a call of unknown FLOPs
     return module(
         *(_concrete(argument, sizes, tensors) for argument in step.fed),
         **{name: _concrete(argument, sizes, tensors) for name, argument in step.fed_kwargs},

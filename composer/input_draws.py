@@ -39,7 +39,7 @@ DRAWS: Mapping[str, Draw] = MappingProxyType(
         "signs": Draw("torch.sign(torch.randn({shape}{dtype}))", _signs, (-1.0, 1.0)),
         "mask": Draw("torch.rand({shape}) < 0.6", lambda n: uniform(n) < 0.6, dtype=torch.bool),
         "indices": Draw(
-            "torch.randint(0, {below}, ({shape},))", lambda n: torch.arange(512), dtype=torch.int64
+            "torch.randint(0, {below}, ({shape}))", lambda n: torch.arange(512), dtype=torch.int64
         ),
         "permutation": Draw("torch.randperm({shape})", lambda n: torch.arange(512), dtype=torch.int64),
     }
@@ -55,4 +55,6 @@ def drawn_text(tensor: Input) -> str:
     """Return the source that draws an input."""
     dtype = "" if tensor.dtype == "float32" else f", dtype=torch.{tensor.dtype}"
     shape = ", ".join(tensor.shape)
+    if tensor.drawn == "indices" and len(tensor.shape) == 1:
+        shape += ","
     return DRAWS[tensor.drawn].text.format(shape=shape, below=tensor.below, dtype=dtype)
