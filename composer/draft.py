@@ -107,6 +107,7 @@ class Draft:
     effects: list[Effect] = field(default_factory=list)
     """What each step does to values."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
+    _named_before: tuple[str, ...] = ()
 
     def start(self, layout: str, drawn: str = "normal") -> Running:
         """Add the first input and return it."""
@@ -153,19 +154,32 @@ class Draft:
         )
         return Value(name)
 
+    def divisors(self, size: Size, wanted: tuple[int, ...]) -> tuple[int, ...]:
+        """Return those of some integers that divide whatever the size may become."""
+        fixed = size.name not in self.axes or size.name in self.fixed
+        values = (self.sizes[size.name],) if fixed else rungs_within(*BOUNDS[self.axes[size.name]])
+        return tuple(number for number in wanted if all(value % number == 0 for value in values))
+
     def shape_of(self, step: Step, running: Running) -> tuple[Tensor, tuple[str | None, ...]]:
-        """Call the step without storage; return its result and the names of the result's axes."""
+        """Call the step without storage; return its result and the names of the result's axes.
+
+        Only sizes that the running value has or that only this step reads can be among them: what was
+        halved and doubled again has its old size only where that was even.
+        """
         with torch.device("meta"), torch.no_grad():
             result = bind(step, self.probes)({**self.tensors, step.source: running.tensor})
-        by_probe = {self.probes[name]: name for name in self.axes}
+        used = {name for name in self._named_before if name not in running.names}
+        by_probe = {self.probes[name]: name for name in self.axes if name not in used}
         return result, tuple(by_probe.get(length) for length in result.shape)
+
+    def mark(self) -> None:
+        """Note that a step begins: sizes from here on are its own."""
+        self._named_before = tuple(self.axes)
 
     def plan(self) -> Plan:
         """Return what was drawn."""
         free = {name: letter for name, letter in self.axes.items() if name not in self.fixed}
-        return Plan(
-            inputs=tuple(self.inputs), steps=tuple(self.steps), sizes=dict(self.sizes), axes=free
-        )
+        return Plan(inputs=tuple(self.inputs), steps=tuple(self.steps), sizes=dict(self.sizes), axes=free)
 
     def _free_name(self, name: str) -> str:
         if name not in self.sizes:

@@ -45,6 +45,7 @@ def follow(
     """Add the rule's operator to the draft; return the new running value, or None where it does not fit."""
     if not rule.accepts(running):
         return None
+    draft.mark()
     call = rule.call(draft, running)
     if call is None:
         return None
@@ -82,6 +83,7 @@ def bridge(draft: Draft, running: Running, rule: Rule) -> Running:
         return running
     layout = draft.rng.choice(layouts)
     text, compute = BRIDGES[running.layout, layout]
+    draft.mark()
     step = Step(operator="", kind="function", args=(Term(text, compute, (X,)),))
     tensor, names = draft.shape_of(step, running)
     _add(draft, step, Effect(KEPT))

@@ -187,7 +187,6 @@ CPU = DeviceProfile(
             "torch.special.xlog1py": 11.0,
             "torch.special.zeta": 78.0,
             "torch.std_mean": 23.0,
-            "torch.sum": 2.5,
             "torch.topk": 13.0,
             "torch.trunc": 7.5,
             "torch.var": 23.0,

@@ -92,7 +92,9 @@ def _computed(step: Step, attribute: str | None) -> str:
     return call + step.suffix
 
 
-def _listed(args: Sequence[Argument], kwargs: Sequence[tuple[str, Argument]], source: str | None = None) -> str:
+def _listed(
+    args: Sequence[Argument], kwargs: Sequence[tuple[str, Argument]], source: str | None = None
+) -> str:
     positional = [_argument(argument, source) for argument in args]
     keywords = [f"{name}={_argument(argument, source)}" for name, argument in kwargs]
     return ", ".join(positional + keywords)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from composer.candidate import Candidate
 from composer.draft import Draft, Running
 from composer.drawing import JOINS, bridge, follow, join
-from composer.plan import RUNNING, Plan
+from composer.plan import Plan
 from composer.presets import PRESETS
 from composer.profiles import DeviceProfile
 from composer.render import render
@@ -23,7 +23,7 @@ ARITY_SHARES = {1: 3.40, 2: 83.77, 3: 7.62, 4: 2.80, 5: 1.23}
 PRESET_SHARE = 0.35
 """Drafts that take their sizes from a real model, where one has the layout."""
 
-BRANCHED_SHARE = 0.2
+BRANCHED_SHARE = 0.3
 """Layers of two operators and more in which two branches meet, where shapes allow."""
 
 _TRIES_AS_DEALT = 16
@@ -46,7 +46,7 @@ class TooFewRulesError(ValueError):
 
 
 class RuleComposer:
-    """Composes candidate after candidate; each depends on seed, index, operators, profile and dtypes alone."""
+    """Composes candidate after candidate; each depends on index and constructor arguments alone."""
 
     def __init__(
         self,
@@ -57,7 +57,9 @@ class RuleComposer:
     ) -> None:
         known = {operator.name for operator in operators}
         self.families = [
-            found for rules in FAMILIES.values() if (found := [rule for rule in rules if rule.operator in known])
+            found
+            for rules in FAMILIES.values()
+            if (found := [rule for rule in rules if rule.operator in known])
         ]
         self.rules = tuple(rule for family in self.families for rule in family)
         self.profile = profile

@@ -127,5 +127,3 @@ def _distinct(sample: Tensor) -> bool:
     """Compare with another draw, as a verifier does."""
     close = torch.isclose(sample, sample[shuffled(len(sample), 1)], rtol=1e-2, atol=1e-2)
     return float(close.double().mean()) <= 1 - DISTINCT
-
-

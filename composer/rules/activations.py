@@ -9,8 +9,10 @@ _F = "torch.nn.functional."
 
 
 def _glu(operator: str) -> Rule:
-    def call(draft: Draft, running: Running) -> Call:
+    def call(draft: Draft, running: Running) -> Call | None:
         letter = "C" if "C" in running.layout else "F" if "F" in running.layout else "E"
+        if not draft.divisors(running.size(letter), (2,)):
+            return None
         dim = ("dim", running.axis(letter))
         return Call(kwargs=(dim,)) if is_module(operator) else Call(args=(X,), kwargs=(dim,))
 

@@ -9,8 +9,7 @@ _BATCH_FIRST: tuple[str, Argument] = ("batch_first", True)
 
 
 def _heads(draft: Draft, running: Running) -> Argument:
-    """Divide every size of the ladder from 256 on, and those of all presets."""
-    return draft.constant("NUM_HEADS", draft.rng.choice((4, 8, 16)))
+    return draft.constant("NUM_HEADS", draft.rng.choice(draft.divisors(running.size("F"), (1, 2, 4, 8))))
 
 
 def _scaled_dot_product(draft: Draft, running: Running) -> Call:

@@ -11,9 +11,7 @@ _NAMED = "NFLCDHWAEPQ"
 Arguments = Callable[[Value], tuple[Argument, ...]]
 
 
-def _pair(
-    operator: str, args: Arguments, drawn: str = "normal", **options: object
-) -> Rule:
+def _pair(operator: str, args: Arguments, drawn: str = "normal", **options: object) -> Rule:
     def call(draft: Draft, running: Running) -> Call:
         return Call(args=args(draft.input(running.shape(), drawn)))
 

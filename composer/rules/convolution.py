@@ -19,6 +19,7 @@ def _convolution(draft: Draft, running: Running) -> Call:
     rng = draft.rng
     channels = running.size("C")
     kind = rng.choice(("dense", "dense", "dense", "dilated", "grouped", "depthwise"))
+    groups = rng.choice(draft.divisors(channels, (1, 2, 4)))
     out_channels = channels if kind in ("depthwise", "grouped") else draft.axis_size("C", "OUT_CHANNELS")
     wide = kind != "dilated" and len(running.layout) < 5 and rng.random() < 0.5
     kernel_size = draft.constant("KERNEL_SIZE", 5 if wide else 3)
@@ -27,7 +28,7 @@ def _convolution(draft: Draft, running: Running) -> Call:
     if kind == "depthwise":
         kwargs.append(("groups", channels))
     elif kind == "grouped":
-        kwargs.append(("groups", 4 if rng.random() < 0.5 else 2))
+        kwargs.append(("groups", groups))
     elif kind == "dilated":
         kwargs.append(("dilation", 2))
     return Call(args=(channels, out_channels, kernel_size), kwargs=tuple(kwargs), axes="C")

@@ -143,14 +143,18 @@ def _joined(operator: str, along: Callable[[Running], str | None], stacked: bool
         y = draft.input(running.shape())
         axis = along(running)
         kwargs: Pairs = () if axis is None else (("dim", running.axis(axis)),)
-        layout = {"NF": "NLF", "NLF": "NCHW", "NCL": "NCHW", "NCHW": "NCDHW"}[running.layout] if stacked else None
+        layout = (
+            {"NF": "NLF", "NLF": "NCHW", "NCL": "NCHW", "NCHW": "NCDHW"}[running.layout] if stacked else None
+        )
         return Call(args=((X, y),), kwargs=kwargs, layout=layout)
 
     layouts = ("NF", "NLF", "NCL", "NCHW") if stacked else BATCHED
     return rule(operator, layouts, call, transfer=MIXED, named=_NAMED)
 
 
-def _over(operator: str, taken: tuple[str, Callable[..., object]], *args: Argument, **kwargs: Argument) -> Rule:
+def _over(
+    operator: str, taken: tuple[str, Callable[..., object]], *args: Argument, **kwargs: Argument
+) -> Rule:
     """Part of a fresh input overwrites part of the running value."""
 
     def call(draft: Draft, running: Running) -> Call:

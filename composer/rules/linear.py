@@ -69,7 +69,9 @@ def _einsum(draft: Draft, running: Running) -> Call:
         y = draft.input((running.size("N").name, keys.name, running.size("F").name))
         return Call(args=("nlf,nkf->nlk", X, y), axes="F")
     if running.layout == "NALE":
-        y = draft.input((running.size("A").name, running.size("E").name, draft.axis_size("E", "OUT_DIM").name))
+        y = draft.input(
+            (running.size("A").name, running.size("E").name, draft.axis_size("E", "OUT_DIM").name)
+        )
         return Call(args=("nale,aed->nald", X, y), axes="E")
     y = draft.input((draft.axis_size("C", "OUT_CHANNELS").name, running.size("C").name))
     return Call(args=("nchw,dc->ndhw", X, y), axes="C")
@@ -110,7 +112,8 @@ def _paired(operator: str, transfer: Transfer) -> Rule:
             return Call(kwargs=dim, fed=(X, y), axes="F", layout=layout)
         return Call(args=(X, y), kwargs=dim, axes="F", layout=layout)
 
-    return rule(operator, ("NF", "NLF"), call, transfer=transfer, named="NLF", refuses=("sumexp",))
+    refuses = ("rms",) if transfer is COSINE else ()
+    return rule(operator, ("NF", "NLF"), call, transfer=transfer, named="NLF", refuses=refuses)
 
 
 def _vecdot(draft: Draft, running: Running) -> Call:
@@ -118,7 +121,9 @@ def _vecdot(draft: Draft, running: Running) -> Call:
     return Call(args=(X, draft.input(running.shape())), axes=running.layout[-1], layout=layout)
 
 
-def _product(operator: str, layouts: tuple[str, ...], call: object, named: str = "NLFAEC", **options: object) -> Rule:
+def _product(
+    operator: str, layouts: tuple[str, ...], call: object, named: str = "NLFAEC", **options: object
+) -> Rule:
     transfer = PROJECTED if is_module(operator) else CONTRACTED
     return rule(operator, layouts, call, transfer=transfer, named=named, **options)  # type: ignore[arg-type]
 

@@ -69,7 +69,8 @@ def _between_rows(operator: str, transfer: Transfer, others: int, signed: bool) 
         found = _loss(operator, tuple(fed), ())
         return Call(args=found.args, kwargs=found.kwargs, fed=found.fed, axes="F", layout="N")
 
-    return rule(operator, ("NF",), call, named="NF", transfer=transfer)
+    refuses = ("rms",) if transfer is COSINE else ()
+    return rule(operator, ("NF",), call, named="NF", transfer=transfer, refuses=refuses)
 
 
 def _per_sample(operator: str, target: str) -> Rule:

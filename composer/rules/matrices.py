@@ -89,7 +89,12 @@ def _triangular_solution(x: Tensor) -> Tensor:
 
 RULES = (
     _one(_L + "cholesky", DEFINITE, lambda x: torch.linalg.cholesky(_definite(x))),
-    _one(_L + "det", TRIANGULAR, lambda x: torch.linalg.det(torch.eye(x.shape[-1]) + x / x.shape[-1]), layout="N"),
+    _one(
+        _L + "det",
+        TRIANGULAR,
+        lambda x: torch.linalg.det(torch.eye(x.shape[-1]) + x / x.shape[-1]),
+        layout="N",
+    ),
     _one(_L + "inv", DEFINITE, lambda x: torch.linalg.inv(_definite(x))),
     _one(_L + "inv_ex", DEFINITE, lambda x: torch.linalg.inv(_definite(x)), suffix="[0]"),
     _one(_L + "matrix_exp", TAMED, lambda x: torch.linalg.matrix_exp(x / x.shape[-1])),

@@ -24,12 +24,14 @@ def _over_last(draft: Draft, running: Running) -> Call:
 
 
 def _over_groups(draft: Draft, running: Running) -> Call:
-    groups = draft.constant("NUM_GROUPS", draft.rng.choice((2, 4, 8)))
+    groups = draft.constant("NUM_GROUPS", draft.rng.choice(draft.divisors(running.size("C"), (1, 2, 4, 8))))
     return Call(args=(groups, running.size("C")), axes=running.layout[1:])
 
 
 def _over_some_groups(draft: Draft, running: Running) -> Call:
-    return Call(args=(X, draft.rng.choice((2, 4, 8))), axes=running.layout[1:])
+    return Call(
+        args=(X, draft.rng.choice(draft.divisors(running.size("C"), (1, 2, 4, 8)))), axes=running.layout[1:]
+    )
 
 
 def _over_extent(draft: Draft, running: Running) -> Call:
@@ -48,7 +50,9 @@ def _along_features(draft: Draft, running: Running) -> Call:
     return Call(args=(X,), kwargs=(("dim", running.axis(axis)),), axes=axis)
 
 
-def _norm(operator: str, layouts: tuple[str, ...], call: object, *, rms_only: bool = False, **options: object) -> Rule:
+def _norm(
+    operator: str, layouts: tuple[str, ...], call: object, *, rms_only: bool = False, **options: object
+) -> Rule:
     return rule(
         operator,
         layouts,

@@ -14,7 +14,10 @@ def _interpolated(operator: str) -> Rule:
     def call(draft: Draft, running: Running) -> Call:
         factor = draft.rng.choice((1.5, 2))
         modes = ("nearest", _LINEAR[running.layout], *(["bicubic"] if running.layout == "NCHW" else []))
-        kwargs: tuple[tuple[str, Argument], ...] = (("scale_factor", factor), ("mode", draft.rng.choice(modes)))
+        kwargs: tuple[tuple[str, Argument], ...] = (
+            ("scale_factor", factor),
+            ("mode", draft.rng.choice(modes)),
+        )
         return Call(args=() if is_module(operator) else (X,), kwargs=kwargs, axes="C", count=2)
 
     return rule(operator, _IMAGES, call, transfer=AVERAGED)
@@ -24,9 +27,17 @@ def _doubled(draft: Draft, running: Running) -> Call:
     return Call(kwargs=(("scale_factor", 2),), axes="C", count=2)
 
 
-def _rearranged(operator: str, *args: Argument, layouts: tuple[str, ...] = ("NCHW",), named: str = "C") -> Rule:
-    call = Call(args=args if is_module(operator) else (X, *args))
-    return rule(operator, layouts, lambda draft, running: call, transfer=KEPT, named=named, exact=True)
+def _rearranged(
+    operator: str, *args: Argument, layouts: tuple[str, ...] = ("NCHW",), named: str = "C"
+) -> Rule:
+    found = Call(args=args if is_module(operator) else (X, *args))
+
+    def call(draft: Draft, running: Running) -> Call | None:
+        wanted = ((letter, 2 if named == "HW" else 4) for letter in named)
+        fits = all(draft.divisors(running.size(letter), (number,)) for letter, number in wanted)
+        return found if fits else None
+
+    return rule(operator, layouts, call, transfer=KEPT, named=named, exact=True)
 
 
 def _sampled(draft: Draft, running: Running) -> Call:

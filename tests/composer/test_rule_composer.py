@@ -130,7 +130,8 @@ def test_every_stretch_of_the_deal_holds_every_large_family(composer):
 
 def test_kinds_of_layers(composer):
     codes = [composer.compose(index).code for index in range(100, 160)]
-    for what in ("gate", "torch.randint(", "dtype=torch.bfloat16", "DEPTH = ", "NUM_HEADS"):
+    assert any(join in code for code in codes for join in ("x * gate", "x + residual"))
+    for what in ("torch.randint(", "dtype=torch.bfloat16", "DEPTH = ", "NUM_HEADS"):
         assert any(what in code for code in codes), what
 
 
