@@ -1,4 +1,4 @@
-"""Run the operators of a plan: on empty tensors to learn shapes and cost, on small samples to learn values."""
+"""Run the operators of a plan: on empty tensors for shapes and cost, on small samples for values."""
 
 import importlib
 from collections.abc import Callable, Mapping

@@ -93,14 +93,22 @@ class RuleComposer:
         rules = [rule for rule in self.rules if dtype == "float32" or rule.half]
         for wanted in self._wishes(rng, arity, index, rules):
             draft = self._draft(rng, arity, wanted, rules, dtype)
-            if draft is None or not sound(draft.plan(), draft.effects):
-                continue
-            plan = solve(draft.plan(), self.profile, seconds, rng)
-            if plan and sound(plan, draft.effects):
+            plan = self._solved(draft, seconds, rng) if draft else None
+            if plan:
                 return plan
         raise TooFewRulesError(
             f"{len(self.rules)} rules gave no sound layer of {arity} operators; crawl more operators"
         )
+
+    def _solved(self, draft: Draft, seconds: float, rng: random.Random) -> Plan | None:
+        """Return the layer with sizes at which it is sound; None where there are none."""
+        try:
+            if not sound(draft.plan(), draft.effects):
+                return None
+            plan = solve(draft.plan(), self.profile, seconds, rng)
+            return plan if plan and sound(plan, draft.effects) else None
+        except RuntimeError:  # torch's word for sizes that an operator refuses, such as too short an axis
+            return None
 
     def _wishes(
         self, rng: random.Random, arity: int, index: int, rules: Sequence[Rule]
