@@ -95,7 +95,7 @@ def _feed(module: Any, step: Step, sizes: Mapping[str, int], tensors: Mapping[st
 
 def _all_steps_at_once(module: nn.RNNBase, x: Tensor) -> tuple[Tensor]:
     """Return a result of the right shape by the products of a recurrent layer, without their order."""
-    inputs, hidden = module.weight_ih_l0, module.weight_hh_l0
+    inputs, hidden = module.all_weights[0][:2]
     results = []
     for _ in range(1 + module.bidirectional):
         projected = functional.linear(x, inputs)

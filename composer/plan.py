@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from ops_crawler.operator import Kind
 
@@ -43,7 +43,7 @@ class Term:
     arguments: tuple["Argument", ...]
 
 
-Argument = Union[Size, Value, Dtype, Term, int, float, str, None, tuple["Argument", ...]]
+Argument: TypeAlias = "Size | Value | Dtype | Term | int | float | str | tuple[Argument, ...] | None"
 
 X = Value(RUNNING)
 

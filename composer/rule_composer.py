@@ -12,7 +12,7 @@ from composer.presets import PRESETS
 from composer.profiles import DeviceProfile
 from composer.render import render
 from composer.rules import FAMILIES, Rule
-from composer.settings import DTYPE_SHARES
+from composer.settings import DTYPE_SHARES, FloatType
 from composer.sizes import solve, wanted_seconds
 from composer.soundness import sound
 from ops_crawler.operator import Operator
@@ -53,7 +53,7 @@ class RuleComposer:
         operators: Sequence[Operator],
         profile: DeviceProfile,
         seed: int,
-        dtypes: Mapping[str, float] = DTYPE_SHARES,
+        dtypes: Mapping[FloatType, float] = DTYPE_SHARES,
     ) -> None:
         known = {operator.name for operator in operators}
         self.families = [
