@@ -1,9 +1,9 @@
-"""Attention, and whole layers around it; recurrent layers. All take the batch first."""
+"""Attention, and whole layers around it, the batch first."""
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
 from composer.rules.rule import Call, rule
-from composer.values import ATTENDED, RECURRENT, SELF_ATTENDED, STANDARDISED
+from composer.values import ATTENDED, SELF_ATTENDED, STANDARDISED
 
 _BATCH_FIRST: tuple[str, Argument] = ("batch_first", True)
 
@@ -55,25 +55,6 @@ def _decoder_layer(draft: Draft, running: Running) -> Call:
     return Call(args=args, kwargs=(("dropout", 0.0), _BATCH_FIRST), fed=(X, other), axes="F")
 
 
-def _recurrent(draft: Draft, running: Running) -> Call:
-    hidden = draft.axis_size("F", "HIDDEN_SIZE")
-    kwargs = [_BATCH_FIRST]
-    if draft.rng.random() < 0.25:
-        kwargs.append(("bidirectional", True))
-    return Call(args=(running.size("F"), hidden), kwargs=tuple(kwargs), axes="F")
-
-
-def _cell(draft: Draft, running: Running) -> Call:
-    """One step from a state that is an input; an LSTM starts from zeros."""
-    return Call(args=(running.size("F"), draft.axis_size("F", "HIDDEN_SIZE")), axes="F")
-
-
-def _cell_with_state(draft: Draft, running: Running) -> Call:
-    hidden = draft.axis_size("F", "HIDDEN_SIZE")
-    state = draft.input((running.size("N").name, hidden.name))
-    return Call(args=(running.size("F"), hidden), fed=(X, state), axes="F")
-
-
 RULES = (
     rule(
         "torch.nn.functional.scaled_dot_product_attention",
@@ -93,13 +74,4 @@ RULES = (
     ),
     rule("torch.nn.TransformerEncoderLayer", ("NLF",), _encoder_layer, transfer=STANDARDISED, named="F"),
     rule("torch.nn.TransformerDecoderLayer", ("NLF",), _decoder_layer, transfer=STANDARDISED, named="NF"),
-)
-
-RECURRENT_RULES = (
-    rule("torch.nn.LSTM", ("NLF",), _recurrent, transfer=RECURRENT, named="F", suffix="[0]"),
-    rule("torch.nn.GRU", ("NLF",), _recurrent, transfer=RECURRENT, named="F", suffix="[0]"),
-    rule("torch.nn.RNN", ("NLF",), _recurrent, transfer=RECURRENT, named="F", suffix="[0]"),
-    rule("torch.nn.LSTMCell", ("NF",), _cell, transfer=RECURRENT, named="F", suffix="[0]"),
-    rule("torch.nn.GRUCell", ("NF",), _cell_with_state, transfer=RECURRENT, named="NF"),
-    rule("torch.nn.RNNCell", ("NF",), _cell_with_state, transfer=RECURRENT, named="NF"),
 )

@@ -2,7 +2,7 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import Call, Rule, rule
+from composer.rules.rule import Call, CallDrawer, Rule, rule
 from composer.values import CONTRACTED, KEPT, PROJECTED
 
 _LAYOUTS = {1: ("NCL",), 2: ("NCHW",), 3: ("NCDHW",)}
@@ -74,12 +74,12 @@ def _patches_by_function(draft: Draft, running: Running) -> Call:
     return Call(args=(X, size), kwargs=(("stride", 2),), axes="HW", count=1, layout="NCL")
 
 
-def _module(operator: str, rank: int, call: object) -> Rule:
-    return rule(operator, _LAYOUTS[rank], call, transfer=PROJECTED, named="C", shifts=True)  # type: ignore[arg-type]
+def _module(operator: str, rank: int, call: CallDrawer) -> Rule:
+    return rule(operator, _LAYOUTS[rank], call, transfer=PROJECTED, named="C", shifts=True)
 
 
-def _function(operator: str, rank: int, call: object) -> Rule:
-    return rule(operator, _LAYOUTS[rank], call, transfer=CONTRACTED, named="C")  # type: ignore[arg-type]
+def _function(operator: str, rank: int, call: CallDrawer) -> Rule:
+    return rule(operator, _LAYOUTS[rank], call, transfer=CONTRACTED, named="C")
 
 
 RULES = (

@@ -2,7 +2,7 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import Call, Rule, is_module, rule
+from composer.rules.rule import Call, CallDrawer, Rule, is_module, rule
 from composer.values import CONTRACTED, COSINE, DISTANCE, PROJECTED, Transfer
 
 _F = "torch.nn.functional."
@@ -122,10 +122,10 @@ def _vecdot(draft: Draft, running: Running) -> Call:
 
 
 def _product(
-    operator: str, layouts: tuple[str, ...], call: object, named: str = "NLFAEC", **options: object
+    operator: str, layouts: tuple[str, ...], call: CallDrawer, named: str = "NLFAEC", **options: object
 ) -> Rule:
     transfer = PROJECTED if is_module(operator) else CONTRACTED
-    return rule(operator, layouts, call, transfer=transfer, named=named, **options)  # type: ignore[arg-type]
+    return rule(operator, layouts, call, transfer=transfer, named=named, **options)
 
 
 RULES = (

@@ -4,6 +4,7 @@ A mean over everything would be one number that barely varies.
 """
 
 import math
+from dataclasses import replace
 
 from torch import Tensor
 
@@ -20,7 +21,7 @@ _LEFT = {"NF": "N", "NCL": "NF", "NCHW": "NCL"}
 """Layout of what is left without the classes' axis."""
 
 
-def _loss(operator: str, fed: tuple[Argument, ...], options: tuple[tuple[str, Argument], ...]) -> Call:
+def _loss(operator: str, fed: tuple[Argument, ...], options: tuple[tuple[str, Argument], ...] = ()) -> Call:
     if is_module(operator):
         return Call(kwargs=(*options, _NONE), fed=fed)
     return Call(args=fed, kwargs=(*options, _NONE))
@@ -51,10 +52,7 @@ def _per_class(operator: str, transfer: Transfer, layouts: tuple[str, ...]) -> R
         letter = "C" if "C" in running.layout else "F"
         shape = running.shape()
         target = draft.input(shape[:1] + shape[2:], "indices", below=running.size(letter))
-        found = _loss(operator, (X, target), ())
-        return Call(
-            args=found.args, kwargs=found.kwargs, fed=found.fed, axes=letter, layout=_LEFT[running.layout]
-        )
+        return replace(_loss(operator, (X, target)), axes=letter, layout=_LEFT[running.layout])
 
     return rule(operator, layouts, call, named=_NAMED, transfer=transfer, half=False)
 
@@ -66,8 +64,7 @@ def _between_rows(operator: str, transfer: Transfer, others: int, signed: bool) 
         fed = [X, *(draft.input(running.shape()) for _ in range(others))]
         if signed:
             fed.append(draft.input(running.shape()[:1], "signs"))
-        found = _loss(operator, tuple(fed), ())
-        return Call(args=found.args, kwargs=found.kwargs, fed=found.fed, axes="F", layout="N")
+        return replace(_loss(operator, tuple(fed)), axes="F", layout="N")
 
     refuses = ("rms",) if transfer is COSINE else ()
     return rule(operator, ("NF",), call, named="NF", transfer=transfer, refuses=refuses)
@@ -75,8 +72,8 @@ def _between_rows(operator: str, transfer: Transfer, others: int, signed: bool) 
 
 def _per_sample(operator: str, target: str) -> Rule:
     def call(draft: Draft, running: Running) -> Call:
-        found = _loss(operator, (X, draft.input(running.shape(), target)), ())
-        return Call(args=found.args, kwargs=found.kwargs, fed=found.fed, axes="F", layout="N")
+        found = _loss(operator, (X, draft.input(running.shape(), target)))
+        return replace(found, axes="F", layout="N")
 
     return rule(operator, ("NF",), call, named="NF", transfer=AVERAGED_LOSS)
 

@@ -2,7 +2,7 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import BATCHED, Call, Rule, is_module, rule
+from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, is_module, rule
 from composer.rules.terms import LAST_SIZE
 from composer.values import LOG_SOFTMAX, SOFTMAX, SOFTMIN, STANDARDISED, UNIT_NORM, UNIT_RMS, Transfer
 
@@ -51,12 +51,12 @@ def _along_features(draft: Draft, running: Running) -> Call:
 
 
 def _norm(
-    operator: str, layouts: tuple[str, ...], call: object, *, rms_only: bool = False, **options: object
+    operator: str, layouts: tuple[str, ...], call: CallDrawer, *, rms_only: bool = False, **options: object
 ) -> Rule:
     return rule(
         operator,
         layouts,
-        call,  # type: ignore[arg-type]
+        call,
         transfer=UNIT_RMS if rms_only else STANDARDISED,
         pins=("rms",) if rms_only else ("mean", "rms"),
         shifts=is_module(operator) and not rms_only,

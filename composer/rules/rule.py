@@ -50,6 +50,10 @@ class Call:
     """Of the result; None: as before."""
 
 
+CallDrawer = Callable[[Draft, Running], Call | None]
+"""Draws the arguments of one use; None where the operator does not fit after all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """How one operator takes part in a layer."""
@@ -58,8 +62,7 @@ class Rule:
     kind: Kind
     layouts: tuple[str, ...]
     """Accepted layouts of the running value, such as `NCHW`."""
-    call: Callable[[Draft, Running], Call | None]
-    """Draws the arguments; None where the operator does not fit after all."""
+    call: CallDrawer
     transfer: Transfer | None = None
     """None for an element-wise operator, whose effect on values is found by calling it."""
     named: str = ""
@@ -142,9 +145,7 @@ def plain(
     return rule(operator, layouts, lambda draft, running: call, **options)
 
 
-def rule(
-    operator: str, layouts: tuple[str, ...], call: Callable[[Draft, Running], Call | None], **options: object
-) -> Rule:
+def rule(operator: str, layouts: tuple[str, ...], call: CallDrawer, **options: object) -> Rule:
     """Return a rule whose kind follows from the operator's name."""
     kind: Kind = "module" if is_module(operator) else "function"
     return Rule(operator=operator, kind=kind, layouts=layouts, call=call, **options)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import BATCHED, Call, Rule, rule
+from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, rule
 from composer.values import (
     ALTERNATING,
     ALTERNATING_MEAN,
@@ -30,9 +30,9 @@ def _several(draft: Draft, running: Running) -> Call:
     return Call(args=(X,), kwargs=(("dim", numbers),), axes=running.layout[1:])
 
 
-def _fft(name: str, call: object, layouts: tuple[str, ...], transfer: Transfer, suffix: str = "") -> Rule:
+def _fft(name: str, call: CallDrawer, layouts: tuple[str, ...], transfer: Transfer, suffix: str = "") -> Rule:
     """No half types: few devices transform them, and lengths must be powers of two."""
-    return rule(f"torch.fft.{name}", layouts, call, transfer=transfer, suffix=suffix, half=False)  # type: ignore[arg-type]
+    return rule(f"torch.fft.{name}", layouts, call, transfer=transfer, suffix=suffix, half=False)
 
 
 def _shift(name: str) -> Rule:

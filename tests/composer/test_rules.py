@@ -42,15 +42,14 @@ USES = [(rule, layout) for rule in RULES for layout in rule.layouts if layout !=
 
 @pytest.mark.parametrize(("rule", "layout"), USES, ids=lambda use: getattr(use, "operator", use))
 def test_rule_composes_and_its_source_runs(chain, rule, layout):
-    for seed in range(2):
-        plan = small(chain(layout, rule.operator, seed=seed).plan())
-        torch.manual_seed(seed)
-        output = run(render(plan))
-        wanted = predicted(plan)
-        assert (output.shape, output.dtype) == (wanted.shape, wanted.dtype), render(plan)
-        assert output.isfinite().all(), render(plan)
-        assert output.numel() > 1
-        assert output.std() > 0
+    plan = small(chain(layout, rule.operator, seed=len(rule.operator + layout)).plan())
+    torch.manual_seed(0)
+    output = run(render(plan))
+    wanted = predicted(plan)
+    assert (output.shape, output.dtype) == (wanted.shape, wanted.dtype), render(plan)
+    assert output.isfinite().all(), render(plan)
+    assert output.numel() > 1
+    assert output.std() > 0
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.half], ids=lambda rule: rule.operator)
