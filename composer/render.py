@@ -78,6 +78,7 @@ def _attributes(plan: Plan) -> dict[int, str]:
 
 
 def _snake_case(name: str) -> str:
+    name = re.sub("P?ReLU|SiLU", lambda found: found.group().capitalize(), name)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", name).lower()
 
 

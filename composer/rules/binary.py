@@ -38,7 +38,7 @@ def _triple(operator: str, last: str, value: float) -> Rule:
 
 RULES = (
     _pair("torch.add", lambda y: (X, y)),
-    _pair("torch.atan2", lambda y: (X, y)),
+    _pair("torch.atan2", lambda y: (y, X)),
     _pair("torch.copysign", lambda y: (X, y)),
     _pair("torch.div", lambda y: (X, y), "positive"),
     _pair("torch.fmax", lambda y: (X, y), exact=True),

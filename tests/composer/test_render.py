@@ -68,7 +68,13 @@ def test_plan_is_written_as_a_plain_module():
 
 @pytest.mark.parametrize(
     ("operator", "attribute"),
-    [("RMSNorm", "rms_norm"), ("LogSoftmax", "log_softmax"), ("ELU", "elu"), ("AvgPool1d", "avg_pool1d")],
+    [
+        ("RMSNorm", "rms_norm"),
+        ("LogSoftmax", "log_softmax"),
+        ("ELU", "elu"),
+        ("PReLU", "prelu"),
+        ("AvgPool1d", "avg_pool1d"),
+    ],
 )
 def test_modules_are_kept_under_their_own_name(operator, attribute):
     plan = Plan(
