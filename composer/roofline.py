@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from composer.execution import bind, empty_inputs
-from composer.plan import RUNNING, Plan
+from composer.plan import Plan
 from composer.profiles import DeviceProfile
 
 _GROUPS = 8
@@ -52,13 +52,13 @@ def estimate(plan: Plan, profile: DeviceProfile) -> Estimate:
             call = bind(step, plan.sizes)
             with _Cost(profile) as cost:
                 result = call(tensors)
-            largest_step = max(largest_step, _bytes(tensors[RUNNING]) + sum(cost.result_bytes))
+            largest_step = max(largest_step, _bytes(tensors[step.source]) + sum(cost.result_bytes))
             seconds += sum(cost.seconds.values()) * profile.slowdowns.get(step.operator, 1.0)
             for kind, kind_seconds in cost.seconds.items():
                 aten_seconds[kind] += kind_seconds
             flops += cost.flops
             sizes += cost.result_bytes
-            tensors = {**tensors, RUNNING: result}
+            tensors = {**tensors, step.target: result}
     return Estimate(
         seconds=seconds,
         flops=flops,

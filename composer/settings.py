@@ -2,11 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from composer.profiles import BUILT_IN, DeviceProfile, profile_from, read_profile
+
+FloatType = Literal["float32", "bfloat16", "float16"]
+
+DTYPE_SHARES: Mapping[FloatType, float] = MappingProxyType({"float32": 0.9, "bfloat16": 0.1})
+"""Nine in ten as in Ops-6K, which has float32 only."""
 
 
 class ComposerSettings(BaseModel):
@@ -26,6 +32,11 @@ class ComposerSettings(BaseModel):
         le=1,
         description="Share of candidates that are a single element-wise operator or reduction; the others "
         "have as many operators as the rows of arXiv 2602.24286, table 3.",
+    )
+    dtypes: dict[FloatType, float] = Field(
+        default=dict(DTYPE_SHARES),
+        description="Floating types of inputs and parameters, with their shares of the layers.",
+        min_length=1,
     )
 
     @field_validator("profile", mode="before")

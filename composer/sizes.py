@@ -21,7 +21,20 @@ TAIL_SHARE, TAIL_SLOWEST = 0.1, 60e-3
 STEPS_MAX = 2
 """Most steps of the ladder by which one measurement moves sizes: a factor of 2.25 in time."""
 
-BOUNDS = {"N": (4, 2**22), "F": (256, 4368), "L": (48, 1952), "C": (16, 256), "H": (24, 256), "W": (24, 256)}
+BOUNDS = {
+    "N": (4, 2**22),
+    "F": (256, 4368),
+    "L": (48, 1952),
+    "C": (16, 256),
+    "D": (7, 48),
+    "H": (24, 256),
+    "W": (24, 256),
+    "A": (4, 32),
+    "E": (24, 112),
+    "P": (7, 48),
+    "T": (48, 1952),
+    "V": (656, 29600),
+}
 """Smallest and largest size of each kind of axis."""
 
 _STEP = 1.5

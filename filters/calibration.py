@@ -212,8 +212,8 @@ def _drafts(rule: Rule, rng: random.Random) -> Iterator[Draft]:
     """Draw the rule's operator on inputs that it takes, some times."""
     for _ in range(4):
         draft = Draft(rng)
-        running = draft.start(rng.choice(rule.layouts))
-        if follow(draft, replace(running, nonnegative=True), rule) is not None:
+        running = draft.start(rng.choice(rule.starts()), rule.drawn)
+        if follow(draft, running, rule) is not None:
             yield draft
 
 

@@ -125,13 +125,13 @@ def compose(
     from composer.profiles import profile_for
     from data.files import read_operators, write_candidates
     from filters.engine import Engine
-    from flows import pipeline
+    from flows.composing import compose_at, composer_of, operators_of
     from flows.progress import Progress
 
-    known = read_operators(operators) if operators else pipeline.operators_of(settings)
+    known = read_operators(operators) if operators else operators_of(settings)
     profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
-    rules = pipeline.composer_of(settings, known, profile)
-    write_candidates(out, pipeline.compose_at(range(count), rules, Progress()))
+    rules = composer_of(settings, known, profile)
+    write_candidates(out, compose_at(range(count), rules, Progress()))
     typer.echo(f"{count:,} candidates: {out}")
 
 

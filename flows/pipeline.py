@@ -6,7 +6,6 @@ repeated after a kill and does only what is missing.
 
 import dataclasses
 import math
-import sys
 import threading
 import time
 from collections import Counter
@@ -14,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from composer.candidate import Candidate
-from composer.profiles import DeviceProfile, profile_for
-from composer.rule_composer import RuleComposer, TooFewRulesError
+from composer.profiles import profile_for
 from composer.sizes import steps_towards
 from data.dataset import write_dataset
 from data.files import read_operators, read_timings, write_candidates, write_operators, write_verdicts
@@ -29,14 +27,13 @@ from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
 from filters.verdict import Verdict
-from flows.errors import UsageError
+from flows.composing import compose_at, composer_of, operators_of
 from flows.measuring import Measuring, interruptible
 from flows.progress import Progress
 from flows.resizing import misses
 from flows.rounds import round_size
 from flows.run_folder import RunFolder
 from flows.settings import Settings, published_text
-from ops_crawler import crawl as crawler
 from ops_crawler.operator import Operator
 
 _TRIES = 2
@@ -121,21 +118,6 @@ def crawl(run: Run) -> None:
         write_operators(run.folder.operators, run.operators)
 
 
-def operators_of(settings: Settings) -> list[Operator]:
-    """Return the operators of all sources of the settings; what is wrong with one of them is told on stderr.
-
-    This imports the user's own sources, so that layers can be built from them. Raises UsageError where no
-    source gave any operator.
-    """
-    try:
-        survey = crawler.survey(settings.sources)
-    except crawler.NoOperatorsError as error:
-        raise UsageError(f"sources: {error}") from None
-    for problem in survey.problems:
-        print(f"opweaver: {problem}", file=sys.stderr)
-    return list(survey.operators)
-
-
 def compose(run: Run) -> bool:
     """Find what to measure next; False when the run is over.
 
@@ -189,24 +171,6 @@ def _new_round(run: Run) -> list[Candidate]:
     composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
     candidates = compose_at(range(first, first + size), composer, run.progress)
     run.ledger.add_candidates(candidates)
-    return candidates
-
-
-def composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> RuleComposer:
-    """Return the composer that the settings ask for. Raises UsageError."""
-    try:
-        return RuleComposer(operators, profile, settings.run.seed, easy_share=settings.composer.easy_share)
-    except TooFewRulesError as error:
-        raise UsageError(f"sources: {error}") from None
-
-
-def compose_at(places: Sequence[int], composer: RuleComposer, progress: Progress) -> list[Candidate]:
-    """Return the candidates with these indices."""
-    candidates = []
-    with progress.stage("composing", len(places)):
-        for index in places:
-            candidates.append(composer.compose(index))
-            progress.advance()
     return candidates
 
 
