@@ -13,7 +13,7 @@ from torch import Tensor
 
 from composer.execution import bind, source_shapes
 from composer.input_draws import DRAWS
-from composer.plan import Input, Plan, Step
+from composer.plan import RUNNING, Input, Plan, Step
 from composer.values import UNBOUNDED, Effect, rms, shuffled
 
 DISTINCT = 0.7
@@ -37,6 +37,7 @@ Samples = Mapping[str, Tensor]
 def sound(plan: Plan, effects: Sequence[Effect]) -> bool:
     """Tell whether the layer is worth computing; `effects` belong to the plan's steps."""
     samples = {tensor.name: DRAWS[tensor.drawn].sample(k) for k, tensor in enumerate(plan.inputs)}
+    rolled: Samples = {**samples, RUNNING: samples[RUNNING].roll(1)}
     skipped: Samples | None = None
     before = ""
     for step, effect, shape in zip(plan.steps, effects, source_shapes(plan), strict=True):
@@ -50,8 +51,10 @@ def sound(plan: Plan, effects: Sequence[Effect]) -> bool:
             return False  # the operator before might as well be left out
         skipped = _without(step, samples) if effect.transfer is None else None
         samples = {**samples, step.target: result}
+        rolled = {**rolled, step.target: _after(step, effect, shape, rolled)}
         before = step.target
-    return _distinct(samples[plan.steps[-1].target])
+    last = plan.steps[-1].target
+    return _distinct(samples[last]) and _differ(samples[last], rolled[last])
 
 
 @torch.no_grad()

@@ -139,7 +139,7 @@ def _cumulated(sample: Tensor, count: int) -> Tensor:
     """Sums of 1 to count entries: entry k of the sample stands for a place of its own."""
     deviation, mean = torch.std_mean(sample)
     places = uniform(7) * count + 1
-    return places * mean + places.sqrt() * deviation * normal(8)
+    return places * mean + places.sqrt() * _gaussian(sample, 0.0, deviation)
 
 
 def _alternating(sample: Tensor, count: int) -> Tensor:
@@ -189,7 +189,7 @@ def _distance(sample: Tensor, count: int) -> Tensor:
 
 
 def _fresh(sample: Tensor, count: int) -> Tensor:
-    return normal(13)
+    return _gaussian(sample, 0.0, 1.0)
 
 
 def _recurrent(sample: Tensor, count: int) -> Tensor:
@@ -234,5 +234,5 @@ SELF_ATTENDED = Transfer(_self_attended, mixes=True)
 DISTANCE = Transfer(_distance, NONNEGATIVE)
 COSINE = Transfer(lambda sample, count: _gaussian(sample, 0.0, 1 / math.sqrt(count)), (-1.0, 1.0))
 FRESH = Transfer(_fresh, mixes=True)
-FRESH_SUM = Transfer(lambda sample, count: normal(13) / math.sqrt(count), mixes=True)
+FRESH_SUM = Transfer(lambda sample, count: _fresh(sample, count) / math.sqrt(count), mixes=True)
 RECURRENT = Transfer(_recurrent, (-1.0, 1.0), mixes=True)

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 from composer.draft import TOKENS, Draft, Running
 from composer.plan import Argument, Size, Term, X
-from composer.rules.rule import BATCHED, Call, Rule, rule
-from composer.values import DIFFERENCE, FRESH, FRESH_SUM, KEPT, MASKED, MIXED, Transfer
+from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, rule
+from composer.values import DIFFERENCE, FRESH, FRESH_SUM, KEPT, LARGEST_OF, MASKED, MIXED, Transfer
 
 _F = "torch.nn.functional."
 _NAMED = "NFLCDHWAEPQ"
 _IMAGES = ("NCHW", "NCDHW")
+_WITH_MATRICES = ("NLF", "NCHW", "NPQ", "NALE")
 
 Pairs = tuple[tuple[str, Argument], ...]
 
@@ -47,62 +48,59 @@ def _bag_from_table(draft: Draft, running: Running) -> Call:
 
 def _moved(
     operator: str,
-    arguments: Callable[[Draft, Running], tuple[tuple[Argument, ...], Pairs]],
+    call: CallDrawer,
     layouts: tuple[str, ...] = BATCHED,
     transfer: Transfer = KEPT,
     *,
     exact: bool = True,
     **options: object,
 ) -> Rule:
-    """Entries stay what they are."""
-
-    def call(draft: Draft, running: Running) -> Call:
-        args, kwargs = arguments(draft, running)
-        return Call(args=(X, *args), kwargs=kwargs)
-
-    return rule(operator, layouts, call, transfer=transfer, exact=exact, **options)
+    """Entries stay what they are; along the call's axes only their order and number change."""
+    pins = ("order",) if transfer is KEPT else ()
+    return rule(operator, layouts, call, transfer=transfer, exact=exact, pins=pins, **options)
 
 
-def _dims(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (), (("dims", (running.axis(_inner_axis(draft, running)),)),)
+def _reversed(draft: Draft, running: Running) -> Call:
+    axis = _inner_axis(draft, running)
+    return Call(args=(X,), kwargs=(("dims", (running.axis(axis),)),), axes=axis)
 
 
-def _rolled(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    axis = running.axis(_inner_axis(draft, running))
-    return (draft.rng.choice((3, 5, 7)),), (("dims", axis),)
+def _reversed_second(draft: Draft, running: Running) -> Call:
+    return Call(args=(X,), axes=running.layout[1])
 
 
-def _turned(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (draft.rng.choice((1, 3)),), (("dims", (len(running.layout) - 2, len(running.layout) - 1)),)
+def _rolled(draft: Draft, running: Running) -> Call:
+    axis = _inner_axis(draft, running)
+    return Call(args=(X, draft.rng.choice((3, 5, 7))), kwargs=(("dims", running.axis(axis)),), axes=axis)
 
 
-def _repeated(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (2,), (("dim", running.axis(_inner_axis(draft, running))),)
+def _turned(draft: Draft, running: Running) -> Call:
+    dims = (len(running.layout) - 2, len(running.layout) - 1)
+    return Call(args=(X, draft.rng.choice((1, 3))), kwargs=(("dims", dims),), axes=running.layout[-2:])
 
 
-def _tiled(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    axis = running.axis(_inner_axis(draft, running))
-    return (tuple(2 if number == axis else 1 for number in range(len(running.layout))),), ()
+def _repeated(draft: Draft, running: Running) -> Call:
+    axis = _inner_axis(draft, running)
+    return Call(args=(X, 2), kwargs=(("dim", running.axis(axis)),), axes=axis)
 
 
-def _differences(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (), (("dim", running.axis(_inner_axis(draft, running))),)
+def _tiled(draft: Draft, running: Running) -> Call:
+    axis = _inner_axis(draft, running)
+    return Call(args=(X, tuple(2 if letter == axis else 1 for letter in running.layout)), axes=axis)
 
 
-def _sorted(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (), (("dim", running.axis(_inner_axis(draft, running))),)
+def _along_one(draft: Draft, running: Running) -> Call:
+    axis = _inner_axis(draft, running)
+    return Call(args=(X,), kwargs=(("dim", running.axis(axis)),), axes=axis)
 
 
-def _top(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (draft.rng.choice((4, 6, 8)),), (("dim", running.axis(_inner_axis(draft, running))),)
+def _largest_two(draft: Draft, running: Running) -> Call:
+    axis = _inner_axis(draft, running)
+    return Call(args=(X, 2), kwargs=(("dim", running.axis(axis)),), axes=axis)
 
 
-def _diagonal_offset(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (), (("diagonal", draft.rng.choice((-1, 1, 2))),)
-
-
-def _nothing(draft: Draft, running: Running) -> tuple[tuple[Argument, ...], Pairs]:
-    return (), ()
+def _beside_diagonal(draft: Draft, running: Running) -> Call:
+    return Call(args=(X,), kwargs=(("diagonal", draft.rng.choice((-1, 1, 2))),))
 
 
 def _along(operator: str, dim: str) -> Rule:
@@ -181,17 +179,17 @@ EMBEDDING_RULES = (
 )
 
 RULES = (
-    _moved("torch.diff", _differences, transfer=DIFFERENCE, exact=False),
-    _moved("torch.flip", _dims),
-    _moved("torch.fliplr", _nothing),
+    _moved("torch.diff", _along_one, transfer=DIFFERENCE, exact=False),
+    _moved("torch.flip", _reversed),
+    _moved("torch.fliplr", _reversed_second),
     _moved("torch.repeat_interleave", _repeated),
     _moved("torch.roll", _rolled),
     _moved("torch.rot90", _turned, _IMAGES),
-    _moved("torch.sort", _sorted, suffix=".values"),
+    _moved("torch.sort", _along_one, suffix=".values"),
     _moved("torch.tile", _tiled),
-    _moved("torch.topk", _top, suffix=".values"),
-    _moved("torch.tril", _diagonal_offset, ("NLF", "NCHW", "NPQ", "NALE"), MASKED),
-    _moved("torch.triu", _diagonal_offset, ("NLF", "NCHW", "NPQ", "NALE"), MASKED),
+    rule("torch.topk", BATCHED, _largest_two, transfer=LARGEST_OF, suffix=".values", exact=True),
+    _moved("torch.tril", _beside_diagonal, _WITH_MATRICES, MASKED),
+    _moved("torch.triu", _beside_diagonal, _WITH_MATRICES, MASKED),
     _along("torch.gather", "dim"),
     _along("torch.take_along_dim", "dim"),
     rule("torch.index_select", BATCHED, _selected, transfer=KEPT, named=_NAMED, exact=True),

@@ -81,7 +81,7 @@ def _per_sample(operator: str, target: str) -> Rule:
 def _averaged_loss(sample: Tensor, count: int) -> Tensor:
     """Mean of count terms that spread about as much as they are large."""
     size = rms(sample) + 0.5
-    return normal(15) * size / math.sqrt(count) + size
+    return normal()[sample.argsort().argsort()] * size / math.sqrt(count) + size
 
 
 def _triplet(sample: Tensor, count: int) -> Tensor:

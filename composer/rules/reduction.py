@@ -64,7 +64,7 @@ def _reduction(
         dim = numbers[0] if len(numbers) == 1 else numbers
         return Call(args=(X, *args), kwargs=(("dim", dim),), axes=axes, layout=REMAINING[left])
 
-    return rule(operator, BATCHED, call, transfer=transfer, refuses=refuses, **options)
+    return rule(operator, BATCHED, call, transfer=transfer, refuses=(*refuses, "order"), **options)
 
 
 def _scan(operator: str, transfer: Transfer, suffix: str = "", half: bool = True) -> Rule:

@@ -30,14 +30,15 @@ def _doubled(draft: Draft, running: Running) -> Call:
 def _rearranged(
     operator: str, *args: Argument, layouts: tuple[str, ...] = ("NCHW",), named: str = "C"
 ) -> Rule:
-    found = Call(args=args if is_module(operator) else (X, *args))
+    shuffles = operator.lower().replace("_", "").endswith("channelshuffle")
+    found = Call(args=args if is_module(operator) else (X, *args), axes="C" if shuffles else "")
 
     def call(draft: Draft, running: Running) -> Call | None:
         wanted = ((letter, 2 if named == "HW" else 4) for letter in named)
         fits = all(draft.divisors(running.size(letter), (number,)) for letter, number in wanted)
         return found if fits else None
 
-    return rule(operator, layouts, call, transfer=KEPT, named=named, exact=True)
+    return rule(operator, layouts, call, transfer=KEPT, named=named, pins=("order",), exact=True)
 
 
 def _sampled(draft: Draft, running: Running) -> Call:

@@ -74,7 +74,8 @@ class Rule:
     suffix: str = ""
     """What makes one real tensor of the result."""
     pins: tuple[str, ...] = ()
-    """Statistics that are fixed along the call's axes from here on: mean, rms, sumexp."""
+    """What is fixed along the call's axes from here on: mean, rms, sumexp; order: nothing but the order of
+    entries is new, which a reduction does not see."""
     shifts: bool = False
     """Adds a learned constant per channel or feature, which is the same along all other axes."""
     refuses: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ def _fft(name: str, call: CallDrawer, layouts: tuple[str, ...], transfer: Transf
 
 
 def _shift(name: str) -> Rule:
-    return rule(f"torch.fft.{name}", BATCHED, _line, transfer=KEPT, exact=True)
+    return rule(f"torch.fft.{name}", BATCHED, _line, transfer=KEPT, pins=("order",), exact=True)
 
 
 RULES = (
