@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_tasks
+from flows import cli_report, cli_tasks
 from flows.errors import INTERRUPTED, exit_code, explain
 from flows.settings import Settings, load_settings
 
@@ -172,3 +172,4 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 cli_tasks.register(app)
+cli_report.register(app)
