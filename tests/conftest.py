@@ -11,6 +11,32 @@ import pytest
 
 _PATIENCE_S = 60
 """A busy machine may be slow; nothing is asserted about the time."""
+LEAST_CONTRAST = 4.5
+"""WCAG 2.2, success criterion 1.4.3."""
+_CONTRASTS = """
+const channel = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+const weights = [0.2126, 0.7152, 0.0722];
+const luminance = (color) => weights.reduce((sum, weight, i) => sum + weight * channel(color[i] / 255), 0);
+const behind = (node) => {
+  for (; node; node = node.parentElement) {
+    const color = numbers(getComputedStyle(node).backgroundColor);
+    if (color[3] === undefined || color[3] > 0.99) return color;
+  }
+  return numbers(getComputedStyle(document.body).backgroundColor);
+};
+const found = [];
+for (const node of document.querySelectorAll("body *")) {
+  const ownText = [...node.childNodes].some((each) => each.nodeType === 3 && each.textContent.trim());
+  if (!ownText || !node.checkVisibility() || node.disabled || node.closest("script, style")) continue;
+  const style = getComputedStyle(node);
+  const color = node instanceof SVGElement ? style.fill : style.color;
+  if (color === "none") continue;
+  const [light, dark] = [luminance(numbers(color)), luminance(behind(node))].sort((a, b) => b - a);
+  found.push([(light + 0.05) / (dark + 0.05), `${node.tagName} ${node.textContent.trim()}: ${color}`]);
+}
+return found;
+"""
 
 
 @dataclass(frozen=True)
@@ -64,6 +90,12 @@ class Page:
         from selenium.webdriver.common.keys import Keys
 
         self.driver.switch_to.active_element.send_keys(getattr(Keys, key))
+
+    def faint_texts(self) -> list[str]:
+        """Return the texts whose contrast with what is behind them is too low; disabled controls may be."""
+        contrasts = self.run(_CONTRASTS)
+        assert len(contrasts) > 50, "found hardly any text"
+        return [text for contrast, text in contrasts if contrast < LEAST_CONTRAST]
 
     def console(self) -> list[str]:
         """Return what the browser complained about since the page was opened."""

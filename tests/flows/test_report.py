@@ -4,37 +4,10 @@ import shutil
 
 import pytest
 
-LEAST_CONTRAST = 4.5
-"""WCAG 2.2, success criterion 1.4.3."""
-CONTRASTS = """
-const channel = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
-const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
-const weights = [0.2126, 0.7152, 0.0722];
-const luminance = (color) => weights.reduce((sum, weight, i) => sum + weight * channel(color[i] / 255), 0);
-const behind = (node) => {
-  for (; node; node = node.parentElement) {
-    const color = numbers(getComputedStyle(node).backgroundColor);
-    if (color[3] === undefined || color[3] > 0.99) return color;
-  }
-  return numbers(getComputedStyle(document.body).backgroundColor);
-};
-const found = [];
-for (const node of document.querySelectorAll("body *")) {
-  const ownText = [...node.childNodes].some((each) => each.nodeType === 3 && each.textContent.trim());
-  if (!ownText || !node.checkVisibility() || node.disabled || node.closest("script, style")) continue;
-  const style = getComputedStyle(node);
-  const color = node instanceof SVGElement ? style.fill : style.color;
-  if (color === "none") continue;
-  const [light, dark] = [luminance(numbers(color)), luminance(behind(node))].sort((a, b) => b - a);
-  found.push([(light + 0.05) / (dark + 0.05), `${node.tagName} ${node.textContent.trim()}: ${color}`]);
-}
-return found;
-"""
-
 
 @pytest.fixture(scope="module")
 def written(small_run, tmp_path_factory):
-    """A copy of the small run, and what the command says about its report."""
+    """A copy of the small run, for its report."""
     run_dir, _ = small_run
     copy = tmp_path_factory.mktemp("reported") / "run"
     shutil.copytree(run_dir, copy)
@@ -43,9 +16,11 @@ def written(small_run, tmp_path_factory):
 
 @pytest.fixture
 def report(written, opweaver):
-    done = opweaver("report", written)
-    assert done.returncode == 0, done.stderr
-    return written / "report.html"
+    path = written / "report.html"
+    if not path.exists():
+        done = opweaver("report", written)
+        assert done.returncode == 0, done.stderr
+    return path
 
 
 def test_the_report_of_a_run_lies_in_its_folder(written, opweaver):
@@ -126,11 +101,9 @@ def test_headings_sort(report, page):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_text_is_readable_in_both_themes(report, page, theme):
     page.open(report, theme=theme)
-    contrasts = page.run(CONTRASTS)
+    assert page.faint_texts() == []
     page.click("#body button")
-    contrasts += page.run(CONTRASTS)
-    assert len(contrasts) > 100
-    assert [entry for entry in contrasts if entry[0] < LEAST_CONTRAST] == []
+    assert page.faint_texts() == []
 
 
 def test_the_theme_can_be_chosen_against_the_system(report, page):

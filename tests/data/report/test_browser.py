@@ -71,3 +71,21 @@ def test_a_browser_that_cannot_unpack_says_so(judged, page, tmp_path):
         assert page.texts("#table") == []
     finally:
         page.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_kind_of_end_is_readable_in_both_themes(judged, page, tmp_path, theme):
+    reported = read_judged_set("run", judged.verdicts, judged.candidates)
+    write_report(tmp_path / "report.html", reported, reported)
+    page.open(tmp_path / "report.html", theme=theme)
+    page.run("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    assert page.faint_texts() == []
+    page.click("[data-open='5']")
+    assert page.faint_texts() == []
+
+
+def test_two_sets_side_by_side_fit_a_narrow_window(judged, page, tmp_path):
+    reported = read_judged_set("run", judged.verdicts, judged.candidates)
+    write_report(tmp_path / "report.html", reported, reported)
+    page.open(tmp_path / "report.html", width=400)
+    assert page.run("return document.documentElement.scrollWidth") <= 400
