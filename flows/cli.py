@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_tasks
+from flows import cli_crawl, cli_report, cli_tasks
 from flows.errors import INTERRUPTED, UsageError, exit_code, explain
 from flows.settings import Settings, load_settings
 
@@ -195,3 +195,4 @@ def _given(**options: Any) -> dict[str, Any]:
 
 cli_crawl.register(app)
 cli_tasks.register(app)
+cli_report.register(app)
