@@ -90,7 +90,6 @@ RULES = (
     _reduction("torch.nanmedian", MIDDLE_OF, "mean", several=False, suffix=".values", exact=True),
     _reduction("torch.nanquantile", MIDDLE_OF, "mean", args=(0.6,), several=False, half=False),
     _reduction("torch.nansum", SUMMED, "mean"),
-    _reduction("torch.norm", LENGTH, "rms", args=(2,)),
     _reduction("torch.quantile", MIDDLE_OF, "mean", args=(0.7,), several=False, half=False),
     _reduction("torch.std", DEVIATION, "mean", "rms", "shift"),
     _reduction("torch.std_mean", DEVIATION, "mean", "rms", "shift", suffix="[0]"),

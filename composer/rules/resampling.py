@@ -56,8 +56,6 @@ def _sampled(draft: Draft, running: Running) -> Call:
 RULES = (
     _interpolated("torch.nn.Upsample"),
     _interpolated(_F + "interpolate"),
-    rule("torch.nn.UpsamplingNearest2d", ("NCHW",), _doubled, transfer=KEPT, exact=True),
-    rule("torch.nn.UpsamplingBilinear2d", ("NCHW",), _doubled, transfer=AVERAGED),
     _rearranged("torch.nn.PixelShuffle", 2),
     _rearranged("torch.nn.PixelUnshuffle", 2, named="HW"),
     _rearranged("torch.nn.ChannelShuffle", 4, layouts=("NCHW",)),
