@@ -120,9 +120,7 @@ class Draft:
         else:
             self.input(tuple(names), drawn)
         low, high = DRAWS[drawn].bounds
-        return Running(
-            layout=layout, names=tuple(names), tensor=self.tensors[RUNNING], low=low, high=high, exact=True
-        )
+        return Running(layout=layout, names=tuple(names), tensor=self.tensors[RUNNING], low=low, high=high)
 
     def axis_size(self, letter: str, name: str) -> Size:
         """Add a size that the solver may change; a second one of that name is called `NAME_2`."""

@@ -1,6 +1,5 @@
 """How the entries of an input are drawn: as source text, as a sample of values, as a range."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -9,9 +8,7 @@ import torch
 from torch import Tensor
 
 from composer.plan import Input
-from composer.values import normal, uniform
-
-UNBOUNDED = (-math.inf, math.inf)
+from composer.values import SAMPLE, UNBOUNDED, normal, uniform
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +36,9 @@ DRAWS: Mapping[str, Draw] = MappingProxyType(
         "signs": Draw("torch.sign(torch.randn({shape}{dtype}))", _signs, (-1.0, 1.0)),
         "mask": Draw("torch.rand({shape}) < 0.6", lambda n: uniform(n) < 0.6, dtype=torch.bool),
         "indices": Draw(
-            "torch.randint(0, {below}, ({shape}))", lambda n: torch.arange(512), dtype=torch.int64
+            "torch.randint(0, {below}, ({shape}))", lambda n: torch.arange(SAMPLE), dtype=torch.int64
         ),
-        "permutation": Draw("torch.randperm({shape})", lambda n: torch.arange(512), dtype=torch.int64),
+        "permutation": Draw("torch.randperm({shape})", lambda n: torch.arange(SAMPLE), dtype=torch.int64),
     }
 )
 

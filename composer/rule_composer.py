@@ -78,7 +78,9 @@ class RuleComposer:
             found
             for rules in FAMILIES.values()
             if (found := [rule for rule in rules if rule.operator in known])
-        ] + [list(self._own)] * bool(self._own)
+        ]
+        if self._own:
+            self.families.append(list(self._own))
         self.rules = tuple(rule for family in self.families for rule in family)
         self.profile = profile
         self.seed = seed

@@ -108,10 +108,10 @@ def moved(plan: Plan, profile: DeviceProfile, steps: int) -> Plan:
     none can, or the profile's memory is used up, the plan stays at the last step that was possible.
     """
     for _ in range(abs(steps)):
-        larger = [one for one in _moves(plan, smaller=steps < 0, batch=True) if _fits(one, profile)]
-        if not larger:
+        fitting = [one for one in _moves(plan, smaller=steps < 0, batch=True) if _fits(one, profile)]
+        if not fitting:
             break
-        plan = larger[0]
+        plan = fitting[0]
     return plan
 
 

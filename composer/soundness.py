@@ -14,7 +14,7 @@ from torch import Tensor
 from composer.execution import bind, source_shapes
 from composer.input_draws import DRAWS
 from composer.plan import RUNNING, Input, Plan, Step
-from composer.values import UNBOUNDED, Effect, rms, shuffled
+from composer.values import SAMPLE, UNBOUNDED, Effect, rms, shuffled
 
 DISTINCT = 0.7
 """Share of the entries that another draw must miss by more than the usual tolerance, 1e-2."""
@@ -89,7 +89,7 @@ def _spread(tensor: Input, number: int, count: int) -> Tensor:
     """Return values of an input all over its range, in a fixed random order."""
     draw = DRAWS[tensor.drawn]
     if tensor.drawn != "normal":
-        return draw.sample(number).repeat(count // 512 + 1)[:count]
+        return draw.sample(number).repeat(count // SAMPLE + 1)[:count]
     return torch.linspace(-10, 10, count, dtype=torch.float64)[shuffled(count, number)]
 
 

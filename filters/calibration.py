@@ -218,6 +218,7 @@ def _drafts(rule: Rule, rng: random.Random) -> Iterator[Draft]:
 
 
 def with_slowdowns(profile: DeviceProfile, samples: Sequence[Sample]) -> DeviceProfile:
+    """Return the profile with what the samples took in place of its slowdowns; see the module's text."""
     samples = [sample for sample in samples if sample.measured_seconds >= _SHORTEST]
     by_aten: dict[str, list[float]] = defaultdict(list)
     for sample in samples:

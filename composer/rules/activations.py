@@ -19,11 +19,9 @@ def _glu(operator: str) -> Rule:
     return rule(operator, ("NF", "NLF", "NCL", "NCHW", "NCDHW", "NALE"), call, transfer=GATED, named="FCE")
 
 
-def _prelu(draft: Draft, running: Running) -> Call | None:
+def _prelu(draft: Draft, running: Running) -> Call:
     """One learned slope per channel comes as an input."""
-    if len(running.layout) < 2 or running.names[1] is None:
-        return None
-    return Call(args=(X, draft.input((running.names[1],), "unit")))
+    return Call(args=(X, draft.input((running.size(running.layout[1]).name,), "unit")))
 
 
 RULES = (

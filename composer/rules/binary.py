@@ -4,10 +4,9 @@ from collections.abc import Callable
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, Value, X
-from composer.rules.rule import ANY_LAYOUT, Call, Rule, rule
+from composer.rules.rule import ANY_LAYOUT, EVERY_AXIS, Call, Rule, rule
 from composer.rules.terms import ABOVE_ONE, POSITIVE, is_positive, within
 
-_NAMED = "NFLCDHWAEPQ"
 Arguments = Callable[[Value], tuple[Argument, ...]]
 
 
@@ -15,7 +14,7 @@ def _pair(operator: str, args: Arguments, drawn: str = "normal", **options: obje
     def call(draft: Draft, running: Running) -> Call:
         return Call(args=args(draft.input(running.shape(), drawn)))
 
-    return rule(operator, ANY_LAYOUT, call, named=_NAMED, **options)
+    return rule(operator, ANY_LAYOUT, call, named=EVERY_AXIS, **options)
 
 
 def _ranged(operator: str, wanted: str, drawn: str, *, swapped: bool = False, **options: object) -> Rule:
@@ -25,7 +24,7 @@ def _ranged(operator: str, wanted: str, drawn: str, *, swapped: bool = False, **
         first, second = within(running, wanted), draft.input(running.shape(), drawn)
         return Call(args=(second, first) if swapped else (first, second))
 
-    return rule(operator, ANY_LAYOUT, call, named=_NAMED, **options)
+    return rule(operator, ANY_LAYOUT, call, named=EVERY_AXIS, **options)
 
 
 def _triple(operator: str, last: str, value: float) -> Rule:
@@ -33,7 +32,7 @@ def _triple(operator: str, last: str, value: float) -> Rule:
         y = draft.input(running.shape())
         return Call(args=(X, y, draft.input(running.shape(), last)), kwargs=(("value", value),))
 
-    return rule(operator, ANY_LAYOUT, call, named=_NAMED)
+    return rule(operator, ANY_LAYOUT, call, named=EVERY_AXIS)
 
 
 RULES = (

@@ -1,11 +1,12 @@
 """Convolutions, patches. Extents that a stride or pooling has shortened are not shortened again."""
 
+from functools import partial
+
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import Call, CallDrawer, Rule, rule
+from composer.rules.rule import IMAGES, Call, CallDrawer, Rule, rule
 from composer.values import CONTRACTED, KEPT, PROJECTED
 
-_LAYOUTS = {1: ("NCL",), 2: ("NCHW",), 3: ("NCDHW",)}
 _F = "torch.nn.functional."
 
 
@@ -46,20 +47,12 @@ def _transposed(draft: Draft, running: Running) -> Call:
     return Call(args=(channels, out_channels, kernel), kwargs=kwargs, axes="C")
 
 
-def _with_given_weight(draft: Draft, running: Running) -> Call:
+def _given_weight(draft: Draft, running: Running, *, transposed: bool) -> Call:
     """The weight is an input: such as the kernel that another network predicts."""
     kernel = draft.constant("KERNEL_SIZE", 3)
-    channels = draft.axis_size("C", "OUT_CHANNELS")
+    channels = (draft.axis_size("C", "OUT_CHANNELS").name, running.size("C").name)
     extents = (kernel.name,) * (len(running.layout) - 2)
-    weight = draft.input((channels.name, running.size("C").name, *extents))
-    return Call(args=(X, weight), kwargs=(("padding", 1),), axes="C")
-
-
-def _transposed_with_given_weight(draft: Draft, running: Running) -> Call:
-    kernel = draft.constant("KERNEL_SIZE", 3)
-    channels = draft.axis_size("C", "OUT_CHANNELS")
-    extents = (kernel.name,) * (len(running.layout) - 2)
-    weight = draft.input((running.size("C").name, channels.name, *extents))
+    weight = draft.input((*(channels[::-1] if transposed else channels), *extents))
     return Call(args=(X, weight), kwargs=(("padding", 1),), axes="C")
 
 
@@ -75,18 +68,19 @@ def _patches_by_function(draft: Draft, running: Running) -> Call:
 
 
 def _module(operator: str, rank: int, call: CallDrawer) -> Rule:
-    return rule(operator, _LAYOUTS[rank], call, transfer=PROJECTED, named="C", shifts=True)
+    return rule(operator, (IMAGES[rank - 1],), call, transfer=PROJECTED, named="C", shifts=True)
 
 
-def _function(operator: str, rank: int, call: CallDrawer) -> Rule:
-    return rule(operator, _LAYOUTS[rank], call, transfer=CONTRACTED, named="C")
+def _function(operator: str, rank: int, *, transposed: bool) -> Rule:
+    call = partial(_given_weight, transposed=transposed)
+    return rule(operator, (IMAGES[rank - 1],), call, transfer=CONTRACTED, named="C")
 
 
 RULES = (
     *(_module(f"torch.nn.Conv{rank}d", rank, _convolution) for rank in (1, 2, 3)),
     *(_module(f"torch.nn.ConvTranspose{rank}d", rank, _transposed) for rank in (1, 2, 3)),
-    *(_function(f"{_F}conv{rank}d", rank, _with_given_weight) for rank in (1, 2, 3)),
-    *(_function(f"{_F}conv_transpose{rank}d", rank, _transposed_with_given_weight) for rank in (1, 2, 3)),
+    *(_function(f"{_F}conv{rank}d", rank, transposed=False) for rank in (1, 2, 3)),
+    *(_function(f"{_F}conv_transpose{rank}d", rank, transposed=True) for rank in (1, 2, 3)),
     rule("torch.nn.Unfold", ("NCHW",), _patches, transfer=KEPT, exact=True),
     rule(_F + "unfold", ("NCHW",), _patches_by_function, transfer=KEPT, exact=True),
 )

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 from composer.draft import TOKENS, Draft, Running
 from composer.plan import Argument, Size, Term, X
-from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, rule
+from composer.rules.rule import BATCHED, EVERY_AXIS, Call, CallDrawer, Rule, along_one, rule
 from composer.values import DIFFERENCE, FRESH, FRESH_SUM, KEPT, LARGEST_OF, MASKED, MIXED, Transfer
 
 _F = "torch.nn.functional."
-_NAMED = "NFLCDHWAEPQ"
 _IMAGES = ("NCHW", "NCDHW")
 _WITH_MATRICES = ("NLF", "NCHW", "NPQ", "NALE")
 
@@ -79,24 +78,9 @@ def _turned(draft: Draft, running: Running) -> Call:
     return Call(args=(X, draft.rng.choice((1, 3))), kwargs=(("dims", dims),), axes=running.layout[-2:])
 
 
-def _repeated(draft: Draft, running: Running) -> Call:
-    axis = _inner_axis(draft, running)
-    return Call(args=(X, 2), kwargs=(("dim", running.axis(axis)),), axes=axis)
-
-
 def _tiled(draft: Draft, running: Running) -> Call:
     axis = _inner_axis(draft, running)
     return Call(args=(X, tuple(2 if letter == axis else 1 for letter in running.layout)), axes=axis)
-
-
-def _along_one(draft: Draft, running: Running) -> Call:
-    axis = _inner_axis(draft, running)
-    return Call(args=(X,), kwargs=(("dim", running.axis(axis)),), axes=axis)
-
-
-def _largest_two(draft: Draft, running: Running) -> Call:
-    axis = _inner_axis(draft, running)
-    return Call(args=(X, 2), kwargs=(("dim", running.axis(axis)),), axes=axis)
 
 
 def _beside_diagonal(draft: Draft, running: Running) -> Call:
@@ -114,7 +98,7 @@ def _along(operator: str, dim: str) -> Rule:
         kwargs: Pairs = ((dim, number),) if operator == "torch.take_along_dim" else ()
         return Call(args=args, kwargs=kwargs)
 
-    return rule(operator, BATCHED, call, transfer=KEPT, named=_NAMED, exact=True)
+    return rule(operator, BATCHED, call, transfer=KEPT, named=EVERY_AXIS, exact=True)
 
 
 def _selected(draft: Draft, running: Running) -> Call:
@@ -147,7 +131,7 @@ def _joined(operator: str, along: Callable[[Running], str | None], stacked: bool
         return Call(args=((X, y),), kwargs=kwargs, layout=layout)
 
     layouts = ("NF", "NLF", "NCL", "NCHW") if stacked else BATCHED
-    return rule(operator, layouts, call, transfer=MIXED, named=_NAMED)
+    return rule(operator, layouts, call, transfer=MIXED, named=EVERY_AXIS)
 
 
 def _over(
@@ -160,7 +144,7 @@ def _over(
         part = Term(text, compute, (draft.input(running.shape()),))
         return Call(args=(X, part, *args), kwargs=tuple(kwargs.items()))
 
-    return rule(operator, BATCHED, call, transfer=MIXED, named=_NAMED)
+    return rule(operator, BATCHED, call, transfer=MIXED, named=EVERY_AXIS)
 
 
 def _fresh(operator: str, call: Callable[[Draft, Running], Call], transfer: Transfer = FRESH) -> Rule:
@@ -179,21 +163,21 @@ EMBEDDING_RULES = (
 )
 
 RULES = (
-    _moved("torch.diff", _along_one, transfer=DIFFERENCE, exact=False),
+    _moved("torch.diff", along_one(), transfer=DIFFERENCE, exact=False),
     _moved("torch.flip", _reversed),
     _moved("torch.fliplr", _reversed_second),
-    _moved("torch.repeat_interleave", _repeated),
+    _moved("torch.repeat_interleave", along_one(2)),
     _moved("torch.roll", _rolled),
     _moved("torch.rot90", _turned, _IMAGES),
-    _moved("torch.sort", _along_one, suffix=".values"),
+    _moved("torch.sort", along_one(), suffix=".values"),
     _moved("torch.tile", _tiled),
-    rule("torch.topk", BATCHED, _largest_two, transfer=LARGEST_OF, suffix=".values", exact=True),
+    rule("torch.topk", BATCHED, along_one(2), transfer=LARGEST_OF, suffix=".values", exact=True),
     _moved("torch.tril", _beside_diagonal, _WITH_MATRICES, MASKED),
     _moved("torch.triu", _beside_diagonal, _WITH_MATRICES, MASKED),
     _along("torch.gather", "dim"),
     _along("torch.take_along_dim", "dim"),
-    rule("torch.index_select", BATCHED, _selected, transfer=KEPT, named=_NAMED, exact=True),
-    rule("torch.index_copy", BATCHED, _permuted_into, transfer=MIXED, named=_NAMED),
+    rule("torch.index_select", BATCHED, _selected, transfer=KEPT, named=EVERY_AXIS, exact=True),
+    rule("torch.index_copy", BATCHED, _permuted_into, transfer=MIXED, named=EVERY_AXIS),
     _joined("torch.cat", _second),
     _joined("torch.column_stack", lambda running: None),
     _joined("torch.hstack", lambda running: None),

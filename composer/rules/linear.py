@@ -1,5 +1,7 @@
 """Matrix products: over features, between positions of a sequence; distances and similarities of rows."""
 
+from dataclasses import replace
+
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
 from composer.rules.rule import Call, CallDrawer, Rule, is_module, rule
@@ -78,14 +80,7 @@ def _einsum(draft: Draft, running: Running) -> Call:
 
 
 def _tensordot(draft: Draft, running: Running) -> Call:
-    columns = draft.axis_size("F", "OUT_FEATURES")
-    y = draft.input((running.size("F").name, columns.name))
-    return Call(args=(X, y), kwargs=(("dims", 1),), axes="F")
-
-
-def _inner(draft: Draft, running: Running) -> Call:
-    rows = draft.axis_size("F", "OUT_FEATURES")
-    return Call(args=(X, draft.input((rows.name, running.size("F").name))), axes="F")
+    return replace(_matmul(draft, running), kwargs=(("dims", 1),))
 
 
 def _chain(draft: Draft, running: Running) -> Call:
@@ -141,7 +136,7 @@ RULES = (
     _product("torch.baddbmm", ("NLF",), _baddbmm, "NLF"),
     _product("torch.einsum", ("NLF", "NCHW", "NALE"), _einsum, "NFCAE"),
     _product("torch.tensordot", ("NF", "NLF"), _tensordot, "F"),
-    _product("torch.inner", ("NF", "NLF"), _inner, "F"),
+    _product("torch.inner", ("NF", "NLF"), _linear_with_given_weight, "F"),
     _product("torch.linalg.multi_dot", ("NF",), _chain, "F"),
     _product("torch.linalg.vecdot", ("NF", "NLF", "NALE"), _vecdot, "NLFAE"),
     rule("torch.cdist", ("NLF",), _cdist, transfer=DISTANCE, named="NF", half=False),

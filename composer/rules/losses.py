@@ -10,13 +10,12 @@ from torch import Tensor
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import ANY_LAYOUT, Call, Rule, is_module, rule
+from composer.rules.rule import ANY_LAYOUT, EVERY_AXIS, Call, Rule, is_module, rule
 from composer.rules.terms import OPEN_SHARE, within
 from composer.values import COSINE, DISTANCE, NONNEGATIVE, SURPRISE, Transfer, normal, rms, shuffled
 
 _F = "torch.nn.functional."
 _NONE: tuple[str, Argument] = ("reduction", "none")
-_NAMED = "NFLCDHWAEPQ"
 _LEFT = {"NF": "N", "NCL": "NF", "NCHW": "NCL"}
 """Layout of what is left without the classes' axis."""
 
@@ -34,7 +33,7 @@ def _per_entry(
         value = within(running, wanted) if wanted else X
         return _loss(operator, (value, draft.input(running.shape(), target)), tuple(options.items()))
 
-    return rule(operator, ANY_LAYOUT, call, named=_NAMED, half=half)
+    return rule(operator, ANY_LAYOUT, call, named=EVERY_AXIS, half=half)
 
 
 def _ranking(operator: str) -> Rule:
@@ -42,7 +41,7 @@ def _ranking(operator: str) -> Rule:
         other = draft.input(running.shape())
         return _loss(operator, (X, other, draft.input(running.shape(), "signs")), (("margin", 0.3),))
 
-    return rule(operator, ANY_LAYOUT, call, named=_NAMED)
+    return rule(operator, ANY_LAYOUT, call, named=EVERY_AXIS)
 
 
 def _per_class(operator: str, transfer: Transfer, layouts: tuple[str, ...]) -> Rule:
@@ -54,7 +53,7 @@ def _per_class(operator: str, transfer: Transfer, layouts: tuple[str, ...]) -> R
         target = draft.input(shape[:1] + shape[2:], "indices", below=running.size(letter))
         return replace(_loss(operator, (X, target)), axes=letter, layout=_LEFT[running.layout])
 
-    return rule(operator, layouts, call, named=_NAMED, transfer=transfer, half=False)
+    return rule(operator, layouts, call, named=EVERY_AXIS, transfer=transfer, half=False)
 
 
 def _between_rows(operator: str, transfer: Transfer, others: int, signed: bool) -> Rule:

@@ -16,13 +16,9 @@ _MATRICES = 8
 """Random matrices on which the effect on values is measured, at the least."""
 
 
-def _definite(x: Tensor) -> Tensor:
-    return x @ x.mT / x.shape[-1] + torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
-
-
 DEFINITE = Term(
     "{0} @ {0}.mT / {0}.shape[-1] + torch.eye({0}.shape[-1], dtype={0}.dtype, device={0}.device)",
-    _definite,
+    lambda x: x @ x.mT / x.shape[-1] + torch.eye(x.shape[-1], dtype=x.dtype, device=x.device),
     (X,),
 )
 """Symmetric, with eigenvalues of 1 and more."""
@@ -38,13 +34,14 @@ TRIANGULAR = Term(
 """Of which a triangular solver reads one half, with a diagonal near 1."""
 
 
-def _measured(compute: Callable[[Tensor], Tensor]) -> Transfer:
+def _measured(matrix: Argument, compute: Callable[[Tensor], Tensor]) -> Transfer:
     """Put entries of the sample into random matrices of the order at hand, and compute."""
 
     def apply(sample: Tensor, order: int) -> Tensor:
         entries = (_MATRICES + SAMPLE // order**2) * order**2
         rounds = [sample[shuffled(SAMPLE, 200 + k)] for k in range(math.ceil(entries / SAMPLE))]
-        result = compute(torch.cat(rounds)[:entries].reshape(-1, order, order)).flatten()
+        matrices = torch.cat(rounds)[:entries].reshape(-1, order, order)
+        result = compute(matrix.compute(matrices) if isinstance(matrix, Term) else matrices).flatten()
         return result.repeat(math.ceil(SAMPLE / len(result)))[:SAMPLE]
 
     return Transfer(apply, mixes=True)
@@ -59,7 +56,7 @@ def _one(
     **options: object,
 ) -> Rule:
     call = Call(args=(matrix, *more), axes="P", layout=layout)
-    transfer = _measured(compute)
+    transfer = _measured(matrix, compute)
     return rule(operator, (SQUARE,), lambda draft, running: call, transfer=transfer, half=False, **options)
 
 
@@ -70,7 +67,7 @@ def _solved(operator: str, matrix: Argument, compute: Callable[[Tensor], Tensor]
         y = draft.input(running.shape())
         return Call(args=(matrix, y), kwargs=tuple(kwargs.items()), axes="P")
 
-    return rule(operator, (SQUARE,), call, transfer=_measured(compute), named="NPQ", half=False)
+    return rule(operator, (SQUARE,), call, transfer=_measured(matrix, compute), named="NPQ", half=False)
 
 
 def _noise(like: Tensor) -> Tensor:
@@ -78,30 +75,21 @@ def _noise(like: Tensor) -> Tensor:
     return torch.cat([normal(30 + k) for k in range(count)])[: like.numel()].reshape(like.shape)
 
 
-def _solution(x: Tensor) -> Tensor:
-    return torch.linalg.solve(_definite(x), _noise(x))
-
-
-def _triangular_solution(x: Tensor) -> Tensor:
-    matrix = torch.eye(x.shape[-1], dtype=x.dtype) + x / x.shape[-1]
-    return torch.linalg.solve_triangular(matrix, _noise(x), upper=False)
-
-
 RULES = (
-    _one(_L + "cholesky", DEFINITE, lambda x: torch.linalg.cholesky(_definite(x))),
-    _one(
-        _L + "det",
-        TRIANGULAR,
-        lambda x: torch.linalg.det(torch.eye(x.shape[-1]) + x / x.shape[-1]),
-        layout="N",
-    ),
-    _one(_L + "inv", DEFINITE, lambda x: torch.linalg.inv(_definite(x))),
-    _one(_L + "inv_ex", DEFINITE, lambda x: torch.linalg.inv(_definite(x)), suffix="[0]"),
-    _one(_L + "matrix_exp", TAMED, lambda x: torch.linalg.matrix_exp(x / x.shape[-1])),
+    _one(_L + "cholesky", DEFINITE, torch.linalg.cholesky),
+    _one(_L + "det", TRIANGULAR, torch.linalg.det, layout="N"),
+    _one(_L + "inv", DEFINITE, torch.linalg.inv),
+    _one(_L + "inv_ex", DEFINITE, torch.linalg.inv, suffix="[0]"),
+    _one(_L + "matrix_exp", TAMED, torch.linalg.matrix_exp),
     _one(_L + "matrix_norm", X, torch.linalg.matrix_norm, layout="N"),
-    _one(_L + "matrix_power", TAMED, lambda x: torch.linalg.matrix_power(x / x.shape[-1], 3), 3),
-    _one(_L + "slogdet", DEFINITE, lambda x: torch.linalg.slogdet(_definite(x))[1], layout="N", suffix="[1]"),
-    _one("torch.logdet", DEFINITE, lambda x: torch.logdet(_definite(x)), layout="N"),
-    _solved(_L + "solve", DEFINITE, _solution),
-    _solved(_L + "solve_triangular", TRIANGULAR, _triangular_solution, upper=False),
+    _one(_L + "matrix_power", TAMED, lambda x: torch.linalg.matrix_power(x, 3), 3),
+    _one(_L + "slogdet", DEFINITE, lambda x: torch.linalg.slogdet(x)[1], layout="N", suffix="[1]"),
+    _one("torch.logdet", DEFINITE, torch.logdet, layout="N"),
+    _solved(_L + "solve", DEFINITE, lambda x: torch.linalg.solve(x, _noise(x))),
+    _solved(
+        _L + "solve_triangular",
+        TRIANGULAR,
+        lambda x: torch.linalg.solve_triangular(x, _noise(x), upper=False),
+        upper=False,
+    ),
 )

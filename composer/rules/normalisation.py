@@ -2,12 +2,11 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, is_module, rule
+from composer.rules.rule import BATCHED, IMAGES, Call, CallDrawer, Rule, is_module, rule
 from composer.rules.terms import LAST_SIZE
 from composer.values import LOG_SOFTMAX, SOFTMAX, SOFTMIN, STANDARDISED, UNIT_NORM, UNIT_RMS, Transfer
 
 _F = "torch.nn.functional."
-_IMAGES = ("NCL", "NCHW", "NCDHW")
 _TRUE: tuple[str, Argument] = ("affine", True)
 
 
@@ -72,7 +71,7 @@ def _over_neighbours(operator: str) -> Rule:
         size = draft.rng.choice((3, 5))
         return Call(args=(size,) if is_module(operator) else (X, size), kwargs=kwargs, axes="C")
 
-    return rule(operator, _IMAGES, call, transfer=UNIT_RMS)
+    return rule(operator, IMAGES, call, transfer=UNIT_RMS)
 
 
 def _softmax(operator: str, transfer: Transfer, pins: str, layouts: tuple[str, ...] = BATCHED) -> Rule:
@@ -93,22 +92,22 @@ RULES = (
     _norm("torch.nn.BatchNorm1d", ("NF", "NCL"), _over_batch, named="FC", refuses=_SHIFTED),
     _norm("torch.nn.BatchNorm2d", ("NCHW",), _over_batch, named="C", refuses=_SHIFTED),
     _norm("torch.nn.BatchNorm3d", ("NCDHW",), _over_batch, named="C", refuses=_SHIFTED),
-    _norm("torch.nn.GroupNorm", _IMAGES, _over_groups, named="C", refuses=_RMS),
+    _norm("torch.nn.GroupNorm", IMAGES, _over_groups, named="C", refuses=_RMS),
     _norm("torch.nn.InstanceNorm1d", ("NCL",), _over_extent, named="C", refuses=_SHIFTED),
     _norm("torch.nn.InstanceNorm2d", ("NCHW",), _over_extent, named="C", refuses=_SHIFTED),
     _norm("torch.nn.InstanceNorm3d", ("NCDHW",), _over_extent, named="C", refuses=_SHIFTED),
     _norm("torch.nn.LayerNorm", ("NF", "NLF"), _over_features, named="F", refuses=_RMS),
     _norm("torch.nn.RMSNorm", ("NF", "NLF"), _over_features, rms_only=True, named="F", refuses=_RMS),
-    _norm(_F + "group_norm", _IMAGES, _over_some_groups, named="C", refuses=_RMS),
+    _norm(_F + "group_norm", IMAGES, _over_some_groups, named="C", refuses=_RMS),
     _norm(
         _F + "instance_norm",
-        _IMAGES,
+        IMAGES,
         lambda draft, running: Call(args=(X,), axes=running.layout[2:]),
         refuses=_SHIFTED,
     ),
     _norm(
         _F + "batch_norm",
-        ("NF", *_IMAGES),
+        ("NF", *IMAGES),
         lambda draft, running: Call(
             args=(X, None, None), kwargs=(("training", True),), axes="N" + running.layout[2:]
         ),

@@ -2,10 +2,8 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import Call, Rule, rule
+from composer.rules.rule import IMAGES, Call, Rule, rule
 from composer.values import KEPT, PADDED
-
-_LAYOUTS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 
 
 def _pad(kind: str, rank: int, *more: Argument) -> Rule:
@@ -13,7 +11,7 @@ def _pad(kind: str, rank: int, *more: Argument) -> Rule:
         return Call(args=(draft.constant("PADDING", draft.rng.choice((1, 2, 3))), *more))
 
     bounded = KEPT if kind in ("Reflection", "Replication", "Circular") else PADDED
-    return rule(f"torch.nn.{kind}Pad{rank}d", (_LAYOUTS[rank],), call, transfer=bounded, exact=True)
+    return rule(f"torch.nn.{kind}Pad{rank}d", (IMAGES[rank - 1],), call, transfer=bounded, exact=True)
 
 
 def _pad_by_function(draft: Draft, running: Running) -> Call:
@@ -29,5 +27,5 @@ RULES = (
     *(_pad("Circular", rank) for rank in (1, 2, 3)),
     *(_pad("Constant", rank, 0.7) for rank in (1, 2, 3)),
     *(_pad("Zero", rank) for rank in (1, 2, 3)),
-    rule("torch.nn.functional.pad", ("NCL", "NCHW", "NCDHW"), _pad_by_function, transfer=KEPT, exact=True),
+    rule("torch.nn.functional.pad", IMAGES, _pad_by_function, transfer=KEPT, exact=True),
 )

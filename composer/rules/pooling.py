@@ -2,10 +2,9 @@
 
 from composer.draft import Draft, Running
 from composer.plan import X
-from composer.rules.rule import Call, Rule, is_module, rule
+from composer.rules.rule import IMAGES, Call, Rule, is_module, rule
 from composer.values import AVERAGED, LARGEST_OF, LENGTH, Transfer
 
-_LAYOUTS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 _F = "torch.nn.functional."
 
 
@@ -20,7 +19,7 @@ def _pool(operator: str, rank: int, transfer: Transfer, *, power: bool = False) 
 
     exact = transfer is LARGEST_OF
     half = exact or rank < 3
-    return rule(operator, (_LAYOUTS[rank],), call, transfer=transfer, named="LDHW", exact=exact, half=half)
+    return rule(operator, (IMAGES[rank - 1],), call, transfer=transfer, named="LDHW", exact=exact, half=half)
 
 
 def _adaptive(operator: str, rank: int, transfer: Transfer) -> Rule:
@@ -30,7 +29,7 @@ def _adaptive(operator: str, rank: int, transfer: Transfer) -> Rule:
         return Call(args=args, axes=running.layout[2:])
 
     exact = transfer is LARGEST_OF
-    return rule(operator, (_LAYOUTS[rank],), call, transfer=transfer, named="LDHW", exact=exact)
+    return rule(operator, (IMAGES[rank - 1],), call, transfer=transfer, named="LDHW", exact=exact)
 
 
 _RANKS = (1, 2, 3)

@@ -2,10 +2,9 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, Term, X
-from composer.rules.rule import Call, Rule, is_module, rule
+from composer.rules.rule import IMAGES, Call, Rule, is_module, rule
 from composer.values import AVERAGED, KEPT
 
-_IMAGES = ("NCL", "NCHW", "NCDHW")
 _F = "torch.nn.functional."
 _LINEAR = {"NCL": "linear", "NCHW": "bilinear", "NCDHW": "trilinear"}
 
@@ -20,11 +19,7 @@ def _interpolated(operator: str) -> Rule:
         )
         return Call(args=() if is_module(operator) else (X,), kwargs=kwargs, axes="C", count=2)
 
-    return rule(operator, _IMAGES, call, transfer=AVERAGED)
-
-
-def _doubled(draft: Draft, running: Running) -> Call:
-    return Call(kwargs=(("scale_factor", 2),), axes="C", count=2)
+    return rule(operator, IMAGES, call, transfer=AVERAGED)
 
 
 def _rearranged(

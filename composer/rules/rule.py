@@ -7,9 +7,8 @@ from functools import cache
 
 from composer.draft import SQUARE, TOKENS, Draft, Running
 from composer.execution import resolve
-from composer.input_draws import UNBOUNDED
 from composer.plan import Argument, Dtype, Step, X
-from composer.values import Transfer
+from composer.values import UNBOUNDED, Transfer
 from ops_crawler.operator import Kind, Usage
 
 ANY_LAYOUT = ("NF", "NLF", "NCL", "NCHW", "NCDHW", "NALE", "N", SQUARE)
@@ -17,6 +16,12 @@ ANY_LAYOUT = ("NF", "NLF", "NCL", "NCHW", "NCDHW", "NALE", "N", SQUARE)
 
 BATCHED = ANY_LAYOUT[:6]
 """Those with more than a batch."""
+
+IMAGES = ("NCL", "NCHW", "NCDHW")
+"""Channels and one, two or three extents."""
+
+EVERY_AXIS = "NFLCDHWAEPQ"
+"""For `Rule.named`: a fresh input has the shape of the running value, so that each size needs a name."""
 
 STARTS = ("NF", "NLF", "NCL", "NCHW", "NCDHW", "NALE")
 """Layouts of the first input; others only where an operator takes nothing else."""
@@ -147,6 +152,16 @@ def plain(
     module = is_module(operator)
     call = Call(args=args if module else (X, *args), kwargs=tuple((kwargs or {}).items()))
     return rule(operator, layouts, lambda draft, running: call, **options)
+
+
+def along_one(*more: Argument) -> CallDrawer:
+    """Return the call of a function along one axis other than the batch, `more` following the value."""
+
+    def call(draft: Draft, running: Running) -> Call:
+        axis = draft.rng.choice(running.layout[1:])
+        return Call(args=(X, *more), kwargs=(("dim", running.axis(axis)),), axes=axis)
+
+    return call
 
 
 def rule(operator: str, layouts: tuple[str, ...], call: CallDrawer, **options: object) -> Rule:

@@ -2,7 +2,7 @@
 
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
-from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, rule
+from composer.rules.rule import BATCHED, Call, CallDrawer, Rule, along_one, rule
 from composer.values import (
     ALTERNATING,
     ALTERNATING_MEAN,
@@ -13,11 +13,7 @@ from composer.values import (
 )
 
 _PLANES = ("NCHW", "NLF", "NCDHW")
-
-
-def _line(draft: Draft, running: Running) -> Call:
-    axis = draft.rng.choice(running.layout[1:])
-    return Call(args=(X,), kwargs=(("dim", running.axis(axis)),), axes=axis)
+_LINE = along_one()
 
 
 def _plane(draft: Draft, running: Running) -> Call:
@@ -36,19 +32,19 @@ def _fft(name: str, call: CallDrawer, layouts: tuple[str, ...], transfer: Transf
 
 
 def _shift(name: str) -> Rule:
-    return rule(f"torch.fft.{name}", BATCHED, _line, transfer=KEPT, pins=("order",), exact=True)
+    return rule(f"torch.fft.{name}", BATCHED, _LINE, transfer=KEPT, pins=("order",), exact=True)
 
 
 RULES = (
-    _fft("fft", _line, BATCHED, ALTERNATING, ".real"),
+    _fft("fft", _LINE, BATCHED, ALTERNATING, ".real"),
     _fft("fft2", _plane, _PLANES, MAGNITUDES, ".abs()"),
     _fft("fftn", _several, BATCHED, ALTERNATING, ".real"),
-    _fft("hfft", _line, BATCHED, ALTERNATING),
-    _fft("ifft", _line, BATCHED, ALTERNATING_MEAN, ".real"),
+    _fft("hfft", _LINE, BATCHED, ALTERNATING),
+    _fft("ifft", _LINE, BATCHED, ALTERNATING_MEAN, ".real"),
     _fft("ifft2", _plane, _PLANES, MEAN_MAGNITUDES, ".abs()"),
-    _fft("ihfft", _line, BATCHED, ALTERNATING_MEAN, ".real"),
-    _fft("irfft", _line, BATCHED, ALTERNATING_MEAN),
-    _fft("rfft", _line, BATCHED, MAGNITUDES, ".abs()"),
+    _fft("ihfft", _LINE, BATCHED, ALTERNATING_MEAN, ".real"),
+    _fft("irfft", _LINE, BATCHED, ALTERNATING_MEAN),
+    _fft("rfft", _LINE, BATCHED, MAGNITUDES, ".abs()"),
     _fft("rfft2", _plane, _PLANES, MAGNITUDES, ".abs()"),
     _fft("rfftn", _several, BATCHED, MAGNITUDES, ".abs()"),
     _shift("fftshift"),
