@@ -42,8 +42,11 @@ _TRIES_WITH_FIRST = 48
 _TRIES_PER_ARITY = 75
 """Drafts after which one operator fewer is drawn."""
 
+_TRIES_PER_TIME = 25
+"""Drafts after which another eager time is wanted: few layers reach the longest in a device's memory."""
+
 _TRIES = 300
-"""Drafts before the composer gives up; with all rules, some 15 are the most that a layer needs."""
+"""Drafts before the composer gives up."""
 
 
 def drawn_arity(rng: random.Random) -> int:
@@ -115,7 +118,6 @@ class RuleComposer:
         )
 
     def _plan(self, rng: random.Random, arity: int, index: int, easy: Sequence[Rule]) -> Plan:
-        seconds = easy_seconds(rng) if easy else wanted_seconds(rng)
         dtype = rng.choices(list(self.dtypes), list(self.dtypes.values()))[0]
         rules = [rule for rule in self.rules if dtype == "float32" or rule.half]
         if not rules:
@@ -123,6 +125,8 @@ class RuleComposer:
         easy = [rule for rule in easy if rule in rules]
         for attempt, wanted in enumerate(self._wishes(rng, arity, index, easy or rules)):
             count = max(1, arity - attempt // _TRIES_PER_ARITY)
+            if attempt % _TRIES_PER_TIME == 0:
+                seconds = easy_seconds(rng) if easy else wanted_seconds(rng)
             draft = self._draft(rng, count, wanted[:count], rules, dtype)
             plan = self._solved(draft, seconds, rng) if draft else None
             if plan:
@@ -175,7 +179,7 @@ class RuleComposer:
             return None
         try:
             draft = self._grown(rng, arity, wanted, rules, dtype)
-        except UsageFault:  # an own operator does not take these sizes
+        except (RuntimeError, UsageFault):  # an operator does not take these sizes
             return None
         return draft if draft and 1 <= draft.plan().operator_count <= OPERATORS_MAX else None
 

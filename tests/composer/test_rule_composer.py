@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from composer import rule_composer
 from composer.candidate import Candidate
 from composer.presets import PRESETS
 from composer.profiles import CPU, H200
@@ -162,3 +163,28 @@ def test_operators_without_any_rule_are_refused_in_one_line(operators):
     with pytest.raises(TooFewRulesError, match="none of the 1 operators") as error:
         RuleComposer([op for op in operators if op.name == "torch.nn.FractionalMaxPool2d"], CPU, seed=0)
     assert "\n" not in str(error.value)
+
+
+def test_an_eager_time_out_of_reach_is_drawn_anew_before_operators_are_dropped(operators, monkeypatch):
+    composer = RuleComposer(operators, H200, seed=3)
+    wanted = iter([1e6] * 2)
+    drawn = rule_composer.wanted_seconds
+    monkeypatch.setattr(rule_composer, "wanted_seconds", lambda rng: next(wanted, None) or drawn(rng))
+    candidate = composer.compose(1)
+    assert next(wanted, None) is None
+    assert len(candidate.requested_ops) == len(RuleComposer(operators, H200, seed=3).compose(1).requested_ops)
+
+
+def test_operators_that_refuse_the_probes_sizes_are_replaced(operators, monkeypatch):
+    composer = RuleComposer(operators, CPU, seed=3)
+    follow, calls = rule_composer.follow, []
+
+    def refusing_at_first(*args, **kwargs):
+        calls.append(args)
+        if len(calls) <= 3:
+            raise RuntimeError("Padding size should be less than the corresponding input dimension")
+        return follow(*args, **kwargs)
+
+    monkeypatch.setattr(rule_composer, "follow", refusing_at_first)
+    assert composer.compose(0).code
+    assert len(calls) > 3
