@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from flows import cli_crawl, cli_tasks
-from flows.errors import INTERRUPTED, exit_code
+from flows.errors import INTERRUPTED, exit_code, explain
 from flows.settings import Settings, load_settings
 
 app = typer.Typer(
@@ -35,7 +35,7 @@ def main() -> None:
         code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
         if code is None:
             raise
-        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        text = error.format_message() if hasattr(error, "format_message") else explain(error)
         _tell(" ".join(text.split()) or "give a command; see `opweaver --help`")
     if code == INTERRUPTED:
         _tell("interrupted; what was finished is kept, run the same command again to go on")

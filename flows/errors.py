@@ -4,6 +4,7 @@
 |---|---|---|
 | the result is not the wanted one: rejected, too few rows, verdicts that do not add up | `Unfinished` | 1 |
 | options, settings or files that the user can put right | `UsageError`, `data.errors.InputError` | 2 |
+| a package that only this command needs is not installed | `ModuleNotFoundError` for one of `OPTIONAL` | 2 |
 | the machine failed: disk, ledger, sandbox, Prefect's server | `InfrastructureError`, `data.errors.StorageError`, `filters.errors.SandboxFault` | 3 |
 | Ctrl-C, SIGTERM | `KeyboardInterrupt` | 130 |
 
@@ -37,8 +38,26 @@ EXIT_CODES: dict[type[Exception], int] = {
     SandboxFault: 3,
 }
 INTERRUPTED = 130
+OPTIONAL = ("prefect", "datasets", "openai")
+"""Packages that `check`, `filter`, `audit` and `judge` do without."""
 
 
 def exit_code(error: Exception) -> int | None:
     """Return the exit code for an error that the user is told in one line, None for a bug."""
+    if missing_package(error):
+        return EXIT_CODES[UsageError]
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), None)
+
+
+def explain(error: Exception) -> str:
+    """Return what the user is told about an error that has an exit code."""
+    if package := missing_package(error):
+        return f"this command needs the package {package}, which is not installed; install it with pip"
+    return str(error)
+
+
+def missing_package(error: Exception) -> str | None:
+    """Return the name of the optional package for want of which a command failed, None for other errors."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    package = (name or "").partition(".")[0]
+    return package if package in OPTIONAL else None

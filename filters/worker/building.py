@@ -6,7 +6,7 @@ import torch
 
 from filters.worker import trees
 from filters.worker.conduct import Canaries, Snapshot
-from filters.worker.subject import DRAWS, Subject, resident_peak_bytes
+from filters.worker.subject import DRAWS, CandidateFault, Subject, resident_peak_bytes
 
 GIB = 1 << 30
 
@@ -62,3 +62,16 @@ def conduct(subject: Subject, before: Snapshot) -> dict[str, Any]:
 def side_effects(subject: Subject, before: Snapshot) -> dict[str, Any]:
     """Return what the candidate has changed in its process so far."""
     return {"side_effects": sorted({*subject.watch.events, *before.changes()})}
+
+
+def run_as_users_do(subject: Subject) -> None:
+    """Run a forward over inputs that are built on the CPU and moved: the users of a row do that.
+
+    Raises CandidateFault where it fails, or gives an output of another structure.
+    """
+    if subject.device.type == "cpu":
+        return
+    output = subject.forward(subject.draw(0, made_on=torch.device("cpu")))
+    if trees.structure(output) != trees.structure(subject.output):
+        detail = "inputs that were built on the CPU and moved give an output of another structure"
+        raise CandidateFault("forward_failed", detail)

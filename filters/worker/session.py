@@ -137,7 +137,9 @@ def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
 
     def compare_stage() -> Facts:
         model, output = compiled
-        return compiling.compare(subject, output) | timer.compiled(model)
+        facts = compiling.compare(subject, output) | timer.compiled(model)
+        building.run_as_users_do(subject)
+        return facts
 
     return [
         (Stage.BUILD, lambda: building.build(subject)),

@@ -140,6 +140,10 @@ def test_check_accepts_where_prefect_datasets_and_openai_are_not_installed(lean,
     assert told["eager_ms"] > 0
 
 
+def test_a_run_without_prefect_says_what_to_install(lean):
+    assert_one_line(lean("run", "--count", 1), 2, "needs the package prefect", "install it")
+
+
 def test_check_rejects_with_stage_reason_and_evidence(lean, task):
     done = lean("check", task(FORBIDDEN_TASK))
     assert done.returncode == 1

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from filters.worker.building import build
+from filters.worker.building import build, run_as_users_do
 from filters.worker.subject import CandidateFault
 
 PASSING_ON = "class Model(nn.Module):\n    def forward(self, x):\n        return x.sin()"
@@ -171,3 +171,37 @@ def test_fixed_inputs_are_not_run(subject):
     facts = build(made)
     assert facts["inputs_fixed"] is True
     assert "peak_memory_mb" not in facts
+
+
+ON_ITS_OWN_DEVICE = """class Holder:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(16))
+
+    def forward(self, x):
+        return self.scale * getattr(x, "tensor", x)"""
+
+
+def test_inputs_that_were_built_on_the_cpu_are_moved_and_run(subject):
+    made = on_meta(subject(ON_ITS_OWN_DEVICE, built=False))
+    run_as_users_do(made)
+
+
+def test_inputs_that_cannot_be_moved_are_told(subject):
+    made = on_meta(subject(ON_ITS_OWN_DEVICE, "[Holder(torch.randn(8, 16))]", built=False))
+    fault = fault_of(lambda: run_as_users_do(made))
+    assert fault.fault == "forward_failed"
+    assert "cpu" in fault.detail
+
+
+def on_meta(made):
+    """Give the subject a device that is not the CPU."""
+    made.device = torch.device("meta")
+    made.build()
+    made.output = made.forward(made.draw(0))
+    return made
