@@ -1,4 +1,4 @@
-"""What a plan may say of one operator: arguments with a few values each, and how the operator is then called."""
+"""What a plan may say of one operator: a few values for some arguments, and the call that they make."""
 
 import itertools
 import json

@@ -25,7 +25,7 @@ LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
 WIRINGS_MAX = 8
 """Wirings that a schema offers at most."""
 
-_SMALL = MappingProxyType({letter: 16 for letter in AXES})
+_SMALL = MappingProxyType(dict.fromkeys(AXES, 16))
 """Sizes at which wirings are tried."""
 
 _ARROW = " -> "

@@ -17,7 +17,7 @@ class Price(BaseModel):
 
 
 class LlmSettings(BaseModel):
-    """Section `[llm]` of the settings. The key is read from `OPENAI_API_KEY` and is never written anywhere."""
+    """Section `[llm]` of the settings. The key is read from `OPENAI_API_KEY` and never written anywhere."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,8 +32,8 @@ class LlmSettings(BaseModel):
     )
     mode: Mode = Field(
         "code",
-        description="`code`: the model writes the task for given operators. `plan`: it fills in a JSON schema "
-        "and the code is ours. `free`: it chooses the operators too.",
+        description="`code`: the model writes the task for given operators. `plan`: it fills in a JSON "
+        "schema and the code is ours. `free`: it chooses the operators too.",
     )
     concurrency: int = Field(32, ge=1, description="Requests under way at once, at most.")
     request_seconds: float = Field(
