@@ -27,7 +27,7 @@ LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
 """Layouts of the first input: ranks 2 to 4."""
 
 _TRIES_AS_DEALT = 12
-"""Drafts with the dealt operators before others are drawn."""
+"""Drafts with the dealt operators before the last of them is drawn anew, then the other."""
 
 _TRIES_PER_ARITY = 50
 """Drafts after which one operator fewer is drawn."""
@@ -89,7 +89,8 @@ class RuleComposer:
         for attempt in range(_TRIES):
             count = max(1, arity - attempt // _TRIES_PER_ARITY)
             try:
-                draft = self._draft(rng, count, dealt[:count] if attempt < _TRIES_AS_DEALT else ())
+                kept = dealt[: max(0, count - attempt // _TRIES_AS_DEALT)]
+                draft = self._draft(rng, count, kept)
                 if draft is None or not sound(draft.plan(), draft.effects):
                     continue
                 plan = solve(draft.plan(), self.profile, seconds, rng)
@@ -104,15 +105,14 @@ class RuleComposer:
     def _deal(self, index: int) -> tuple[Rule, Rule]:
         """Return a pair of rules; n * n indices in a row, for n rules, see every ordered pair once.
 
-        Beside operators of torch, own ones take turns as the first of every other pair: whoever brings some
-        wants to see them.
+        Own operators take turns as the first of every other pair: whoever brings some wants to see them.
         """
         turn, place = divmod(index, len(self._dealt))
         offset = self._offsets[turn % len(self._offsets)]
         first, second = self._dealt[place], self._dealt[(place + offset) % len(self._dealt)]
-        if index % 2 or len(self._own) in (0, len(self.rules)):
-            return first, second
-        return self._own[index // 2 % len(self._own)], second
+        if self._own and index % 2 == 0:
+            first = self._own[index // 2 % len(self._own)]
+        return first, second
 
     def _draft(self, rng: random.Random, arity: int, dealt: Sequence[Rule]) -> Draft | None:
         """Draw operators one by one; those dealt come first. None where one does not fit."""
@@ -128,7 +128,7 @@ class RuleComposer:
             if after is None:
                 return None
             running = after
-        return draft if draft.plan().operator_count <= OPERATORS_MAX else None
+        return draft if 1 <= draft.plan().operator_count <= OPERATORS_MAX else None
 
     def _rng(self, purpose: str) -> random.Random:
         """Return a generator that is the same in every process; torch's own is left alone."""
