@@ -151,6 +151,14 @@ class Ledger:
                         "choose another run directory"
                     )
 
+    def replace_candidates(self, candidates: Iterable[Candidate]) -> None:
+        """Put candidates in the place of those with the same indices; what was measured of those stays."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE candidates SET record = ? WHERE place = ?",
+                ((_dumps(dataclasses.asdict(candidate)), candidate.index) for candidate in candidates),
+            )
+
     def _candidate_at(self, index: int) -> Candidate:
         (record,) = self._rows("SELECT record FROM candidates WHERE place = ?", (index,))[0]
         return self._read(_candidate, record)

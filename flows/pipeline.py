@@ -26,7 +26,9 @@ from filters.judge import judge, judge_set
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.verdict import Verdict
+from flows import llm_run
 from flows.errors import UsageError
+from flows.llm_objections import reply_verdict
 from flows.measuring import Measuring, interruptible
 from flows.progress import Progress
 from flows.rounds import round_size
@@ -45,7 +47,7 @@ class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "ledger", "measuring", "operators", "pending", "profile", "progress",
+        "engine", "folder", "ledger", "llm", "measuring", "operators", "pending", "profile", "progress",
         "settings", "tries",
     )  # fmt: skip
 
@@ -66,6 +68,8 @@ class Run:
         self.profile = profile_for(settings, engine.device)
         self.progress = Progress()
         self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
+        self.llm: llm_run.Llm | None = None
+        """The model that composes in place of our rules."""
         self.pending: list[Candidate] = []
         """What `compose` found to be measured next."""
         self.tries: Counter[int] = Counter()
@@ -97,8 +101,11 @@ def opened(settings: Settings) -> Iterator[Run]:
                 "sources": settings.sources,
                 "composer": settings.composer.composer,
                 "profile": run.profile.name,
+                **llm_run.identity(settings),
             }
         )
+        if llm_run.composes(settings):
+            run.llm = stack.enter_context(llm_run.opened(run))
         folder.write_settings(settings)
         stack.enter_context(engine)
         folder.write_environment(engine.environment)
@@ -137,7 +144,7 @@ def compose(run: Run) -> bool:
 
     A new round is in the ledger before this returns.
     """
-    run.pending = [] if run.measuring.stopped else _left_open(run) or _new_round(run)
+    run.pending = [] if run.measuring.stopped else _left_open(run) or _corrected(run) or _new_round(run)
     run.tries.update(candidate.index for candidate in run.pending)
     return bool(run.pending)
 
@@ -151,13 +158,19 @@ def _left_open(run: Run) -> list[Candidate]:
     ]
 
 
+def _corrected(run: Run) -> list[Candidate]:
+    return run.llm.corrected() if run.llm else []
+
+
 def _new_round(run: Run) -> list[Candidate]:
     verdicts = run.ledger.verdicts()
     first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
     operators = read_operators(run.folder.operators)
-    candidates = compose_at(
-        range(first, first + size), operators, run.profile, run.settings.run.seed, run.progress
-    )
+    places = range(first, first + size)
+    if run.llm:
+        candidates = run.llm.composed(places)
+    else:
+        candidates = compose_at(places, operators, run.profile, run.settings.run.seed, run.progress)
     run.ledger.add_candidates(candidates)
     return candidates
 
@@ -221,9 +234,8 @@ def verdicts_of(
 ) -> list[Verdict]:
     """Judge a set of candidates: each by itself, then repeats and surplus."""
     alone = {
-        candidate.index: judge(
-            candidate, measurements.get(candidate.id), policy, skip_source_filters=skip_source_filters
-        )
+        candidate.index: reply_verdict(candidate)
+        or judge(candidate, measurements.get(candidate.id), policy, skip_source_filters=skip_source_filters)
         for candidate in candidates
     }
     return judge_set(candidates, alone, measurements, wanted)

@@ -78,6 +78,14 @@ class ChatClient:
         self.meter.bought(reported(reply) or estimated(request))
         return reply
 
+    async def models(self) -> tuple[str, ...] | None:
+        """Return the models that the endpoint lists, None where it lists none."""
+        try:
+            listed = await self.openai.models.list(timeout=self._limit_seconds)
+        except openai.OpenAIError:
+            return None
+        return tuple(model.id for model in listed.data or ())
+
     async def _ask(self, request: Request) -> bytes:
         left = self._limit_seconds
         pause = FIRST_PAUSE_SECONDS
@@ -144,7 +152,7 @@ class ChatClient:
             return _Failure(text, pause, too_much=status == 429 or pause is not None)
         if not self._breaker.ever_replied:
             raise EndpointError(
-                f"{self.base_url}: refuses the request ({text}); set the fields of section [llm] to what it takes"
+                f"{self.base_url}: refuses the request ({text}); fit section [llm] of the settings"
             )
         raise RequestRefusedError(text)
 

@@ -25,7 +25,10 @@ SUGGESTED = 12
 """Operators that the mode `free` mentions."""
 
 _NOTES_MAX = 400
-"""Characters of a docstring's text on shapes."""
+"""Characters of a docstring's summary or text on shapes."""
+
+_SUMMARY_MAX = 120
+"""Characters of the summary where the arguments are given by a schema."""
 
 
 @cache
@@ -64,7 +67,8 @@ class Prompt:
             self.assignment = Assignment(usable(operators), seed, lambda chosen: bool(wirings(tuple(chosen))))
         else:
             self.assignment = Assignment(operators, seed)
-        self._system = Template(parts()["system"]).substitute(_budget(profile))
+        system = "plan_system" if settings.mode == "plan" else "system"
+        self._system = Template(parts()[system]).substitute(_budget(profile))
 
     def operators(self, index: int) -> list[Operator]:
         """Return what the task of this index must consist of; in mode `free` what is suggested."""
@@ -97,7 +101,10 @@ class Prompt:
         return Request.of({**body, **self.settings.extra})
 
     def _described(self, operator: Operator) -> str:
-        return operator.name if self.settings.mode == "free" else described(operator)
+        if self.settings.mode == "code":
+            return described(operator)
+        summary = f": {_one_line(operator.summary)[:_SUMMARY_MAX]}" if self.settings.mode == "plan" else ""
+        return f"- {operator.name}{summary}"
 
 
 def described(operator: Operator) -> str:

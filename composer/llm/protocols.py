@@ -1,6 +1,6 @@
 """What later rooms provide."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from composer.candidate import Candidate
@@ -19,8 +19,8 @@ class ReplyCache(Protocol):
     def request(self, hash: str) -> Request | None:
         """Return a request that was replied to."""
 
-    def replies(self) -> Iterator[bytes]:
-        """Yield all replies."""
+    def replies(self) -> Iterable[bytes]:
+        """Return all replies."""
 
 
 class Validate(Protocol):
