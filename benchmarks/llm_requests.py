@@ -7,6 +7,7 @@ for a first run and for a second one, which sends none.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
@@ -57,14 +58,13 @@ def serve(seconds: float, pipe: Connection) -> None:
 
     async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         nonlocal count
-        while head := await reader.readuntil(b"\r\n\r\n"):
-            length = next(
-                int(line[15:]) for line in head.lower().split(b"\r\n") if line[:15] == b"content-length:"
-            )
-            await reader.readexactly(length)
-            count += 1
-            await asyncio.sleep(seconds)
-            writer.write(answer)
+        with contextlib.suppress(asyncio.IncompleteReadError):  # the client is done
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+                await reader.readexactly(next(int(h[15:]) for h in head if h[:15] == b"content-length:"))
+                count += 1
+                await asyncio.sleep(seconds)
+                writer.write(answer)
 
     async def run() -> None:
         server = await asyncio.start_server(connection, "127.0.0.1", 0, backlog=1024)
@@ -99,8 +99,8 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         command = [
-            sys.executable, "-c", "from flows.cli import main; main()", "compose", "--composer", "llm", "--model", "scripted",
-            "--out", f"{folder}/c.parquet", "--count",
+            sys.executable, "-c", "from flows.cli import main; main()", "compose",
+            "--composer", "llm", "--model", "scripted", "--out", f"{folder}/c.parquet", "--count",
         ]  # fmt: skip
 
         def compose(count: int) -> None:

@@ -110,8 +110,8 @@ def require_rows(folder: RunFolder, wanted: int, cost_limit: str) -> None:
     accepted = sum(row.verdict.outcome == "accepted" for row in read_verdicts(folder.verdicts))
     if accepted < wanted:
         raise Unfinished(
-            f"{folder.path}: stopped at the limit of costs with {accepted} of {wanted:,} rows ({cost_limit}); "
-            "raise --max-cost and run the same command again to go on"
+            f"{folder.path}: stopped at the limit of costs with {accepted} of {wanted:,} rows "
+            f"({cost_limit}); raise --max-cost and run the same command again to go on"
         )
 
 

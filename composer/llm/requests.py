@@ -15,14 +15,14 @@ class Request:
     """One chat completion to be asked for; replies are kept under (hash, draw)."""
 
     text: str
-    """The body as JSON with sorted keys and ASCII only, so that equal bodies are equal texts."""
+    """The body as JSON, ASCII only, its fields in the order in which they were put in."""
     draw: int = 0
     """How often the same body was asked before."""
 
     @classmethod
     def of(cls, body: Mapping[str, Any], draw: int = 0) -> "Request":
         """Return the request with this body."""
-        return cls(json.dumps(body, sort_keys=True, separators=(",", ":")), draw)
+        return cls(json.dumps(body, separators=(",", ":")), draw)
 
     @cached_property
     def hash(self) -> str:
