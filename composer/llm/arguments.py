@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 
@@ -52,6 +53,8 @@ _AXES: Mapping[str, int] = MappingProxyType(
 """Parameters that must equal the size of an axis; a plan has no say in them."""
 
 _NAMED = {"out_channels": "OUT_CHANNELS", "out_features": "OUT_FEATURES"}
+_UNFIT = re.compile(r"3d$|prod$|polynomial")
+"""Would take a batch of images for one volume; vanish or grow beyond all bounds."""
 _OFFERED_IF_OPTIONAL = frozenset(
     "bias groups padding approximate negative_slope alpha beta lambd dim".split()
 )
@@ -66,7 +69,7 @@ def choices(operator: Operator) -> Mapping[str, Sequence[Choice]] | None:
         return None
     if operator.category not in _KINDS and operator.name != "torch.nn.Linear":
         return None
-    if operator.name.endswith("3d"):  # takes a batch of images for one volume
+    if _UNFIT.search(operator.name):
         return None
     call = json.loads(operator.witness.call)
     tensors = [argument for argument in call["args"] if _is_float_tensor(argument)]

@@ -21,6 +21,9 @@ from composer.profiles import DeviceProfile
 from composer.sizes import solve, wanted_seconds
 from ops_crawler.operator import Operator
 
+_LAYOUT_OF = MappingProxyType({"1d": "NCL", "2d": "NCHW"})
+"""Operators of these endings would take other layouts too, with other axes for the channels."""
+
 LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
 WIRINGS_MAX = 8
 """Wirings that a schema offers at most."""
@@ -44,8 +47,8 @@ def wirings(operators: tuple[Operator, ...]) -> tuple[str, ...]:
         return ()
     found: list[str] = []
     for order, layout in itertools.product(itertools.permutations(operators), LAYOUTS):
-        if layout == "NLF" and any(operator.name.endswith("1d") for operator in order):
-            continue  # would take the length for channels
+        if any(layout != _LAYOUT_OF.get(operator.name[-2:], layout) for operator in order):
+            continue
         try:
             tried(layout, _SMALL, [(operator, _first_values(operator)) for operator in order])
         except LayerFault:
