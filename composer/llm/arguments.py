@@ -72,10 +72,11 @@ def choices(operator: Operator) -> Mapping[str, Sequence[Choice]] | None:
     if _UNFIT.search(operator.name):
         return None
     call = json.loads(operator.witness.call)
-    tensors = [argument for argument in call["args"] if _is_float_tensor(argument)]
+    arguments = [*call["args"], *call["kwargs"].values()]
+    tensors = [argument for argument in arguments if _is_float_tensor(argument)]
     if operator.kind == "module":
         required = [one.name for one in operator.parameters if one.required]
-        if len(call["args"]) != 1 or len(tensors) != 1 or call["kwargs"]:
+        if len(arguments) != 1 or not tensors:
             return None
     else:
         required = [one.name for one in operator.parameters if one.required][len(tensors) :]
