@@ -6,19 +6,21 @@ where it stopped.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
 from composer.candidate import Candidate
 from composer.llm.assignment import TooFewOperatorsError
+from composer.llm.batch import DISCOUNT, BatchClient, NotYetError
 from composer.llm.candidates import LlmComposer, next_request
-from composer.llm.client import ChatClient, chat_client
+from composer.llm.client import ChatClient, chat_client, openai_client
 from composer.llm.costs import Meter, estimated, reported
 from composer.llm.errors import CostLimitError, EndpointError, NoReplyError, RequestRefusedError
 from composer.llm.local import local_server
 from composer.llm.protocols import ReplyCache, Validate
 from composer.llm.requests import Request
+from composer.llm.settings import Price
 from composer.profiles import DeviceProfile
 from flows.errors import InfrastructureError, UsageError
 from flows.llm_objections import source_objection
@@ -80,7 +82,8 @@ class Asking:
         Raises InfrastructureError where the endpoint fails.
         """
         with progress.stage(f"asking {self.composer.model}", len(jobs), note=self._meter.line):
-            done, failures = asyncio.run(self._all(jobs, progress))
+            ask = self._in_batches if self._settings.batch else self._all
+            done, failures = asyncio.run(ask(jobs, progress))
         if failures:
             raise InfrastructureError(
                 f"{len(failures)} of {len(jobs)} requests failed, the last one: {failures[-1]}; replies so "
@@ -104,6 +107,27 @@ class Asking:
             raise InfrastructureError(str(errors.exceptions[0])) from None
         return done, failures
 
+    async def _in_batches(
+        self, jobs: Sequence[Job], progress: Progress
+    ) -> tuple[dict[int, Candidate], list[str]]:
+        """Ask for all first replies in one batch, for all first corrections in the next one, and so on."""
+        done: dict[int, Candidate] = {}
+        try:
+            async with openai_client(self._settings, self._base_url) as opened:
+                client = BatchClient(opened, self._cache, self._meter)
+                while waiting := [job for job in jobs if job.index not in done]:
+                    for job in waiting:
+                        with suppress(NotYetError):
+                            done[job.index] = await self._one(job, client)
+                            progress.advance()
+                    if client.wanted and (failures := await client.ask()):
+                        return done, failures
+        except CostLimitError as error:
+            self.cost_limit = str(error)
+        except EndpointError as error:
+            raise InfrastructureError(str(error)) from None
+        return done, []
+
     async def _work(
         self,
         jobs: Iterator[Job],
@@ -124,7 +148,7 @@ class Asking:
                 self.cost_limit = str(error)
             progress.advance()
 
-    async def _one(self, job: Job, client: ChatClient) -> Candidate:
+    async def _one(self, job: Job, client: ChatClient | BatchClient) -> Candidate:
         request, turn, candidate = job.request, job.turn, job.before
         while True:
             try:
@@ -150,6 +174,8 @@ def _meter(composer: LlmComposer, cache: ReplyCache) -> Meter:
             f'max_cost needs a price: add [llm.prices."{composer.model}"] with input and output, '
             "in dollars per million tokens, to the settings"
         )
+    if price and settings.batch:
+        price = Price(input=price.input * DISCOUNT, output=price.output * DISCOUNT)
     meter = Meter(price, settings.max_cost)
     for reply in cache.replies():
         meter.bought(reported(reply) or estimated(composer.request(0)))

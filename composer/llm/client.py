@@ -1,4 +1,4 @@
-"""Ask an OpenAI-compatible endpoint. The only module that imports openai, and the only one that tries again.
+"""Ask an OpenAI-compatible endpoint. Only here openai is imported, and only here a request is tried again.
 
 One `AsyncOpenAI` whose own retries are off. A request has one limit for all its tries and the pauses between
 them; waiting for a slot, and as long as the server asks to wait, does not count.
@@ -8,8 +8,8 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
@@ -155,6 +155,17 @@ class ChatClient:
                 f"{self.base_url}: refuses the request ({text}); fit section [llm] of the settings"
             )
         raise RequestRefusedError(text)
+
+
+@contextmanager
+def endpoint_faults(base_url: str) -> Iterator[None]:
+    """Turn what openai raises in the block into EndpointError."""
+    try:
+        yield
+    except openai.OpenAIError as error:
+        raise EndpointError(
+            f"{base_url}: {_one_line(error)}; replies so far are kept, run the same command again"
+        ) from error
 
 
 @asynccontextmanager
