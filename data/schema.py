@@ -165,7 +165,7 @@ DATASET = (
     Column("transformers_version", _TEXT, "", "Installed transformers; null without."),
     Column("tf32_matmul", pa.bool_(), "", "TF32 was allowed in matrix products."),
     Column("tf32_cudnn", pa.bool_(), "", "TF32 was allowed in cuDNN."),
-    *_select(CANDIDATE, "composer", "seed", "request_hash", "llm_mode", "prompt_version", "repair_turns"),
-    *_select(CANDIDATE, "source_license", "source_path"),
+    *_select(CANDIDATE, "composer", "seed", "request_hash", "source_license", "source_path"),
+    *_select(CANDIDATE, "llm_mode", "prompt_version", "repair_turns"),
 )  # fmt: skip
 """Columns of a dataset row (config `default`), drop-in columns of CUDA-Agent-Ops-6K first."""

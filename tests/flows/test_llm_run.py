@@ -43,7 +43,7 @@ def test_rejections_are_corrected_by_rule_or_by_the_model_and_a_second_start_ask
     opweaver_run.environment.update(
         OPENAI_BASE_URL=server.url,
         OPWEAVER_LLM__CONCURRENCY="1",
-        OPWEAVER_POLICY__PEAK_MEMORY_GIB_MAX="0.05",
+        OPWEAVER_POLICY__PEAK_MEMORY_GIB_MAX="0.1",
         OPWEAVER_POLICY__EAGER_MS_MIN="0",
         OPWEAVER_POLICY__EAGER_MS_MAX="100000",
     )
