@@ -28,6 +28,6 @@ def install() -> None:
 @app.command()
 def prompt() -> None:
     """Print the file that holds everything a model is told."""
-    from composer.llm.prompt import FILE
+    from composer.llm.prompt_file import FILE
 
     typer.echo(FILE.read_text(encoding="utf-8"))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from composer.llm.local import local_settings
-from composer.llm.prompt import prompt_version
+from composer.llm.prompt_file import prompt_version
 from composer.llm.settings import LlmSettings
 from flows.errors import UsageError
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from composer.candidate import Candidate
 from composer.llm.layer_plan import PlanFault, plan_of
-from composer.llm.prompt import Prompt, objection_text, prompt_version
+from composer.llm.prompt import Prompt
+from composer.llm.prompt_file import objection_text, prompt_version
 from composer.llm.replies import Reply, ReplyFault, code_of, content_of
 from composer.llm.requests import Request
 from composer.llm.settings import LlmSettings

@@ -1,25 +1,22 @@
 """From (seed, index, operators, profile, model, mode) to one request; nothing else decides what is sent.
 
-All texts stand in `prompt.md`, whose version is part of every row's provenance.
+All texts stand in `prompt.md`.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from collections.abc import Sequence
 from string import Template
 from typing import Any
 
 from composer.llm.assignment import Assignment
 from composer.llm.layer_plan import example_of, schema_of, usable, wirings
+from composer.llm.prompt_file import parts
 from composer.llm.requests import Request
 from composer.llm.settings import LlmSettings
 from composer.profiles import DeviceProfile
 from composer.sizes import FASTEST, SLOWEST
 from ops_crawler.operator import Operator
-
-FILE = Path(__file__).with_name("prompt.md")
 
 SUGGESTED = 12
 """Operators that the mode `free` mentions."""
@@ -29,25 +26,6 @@ _NOTES_MAX = 400
 
 _SUMMARY_MAX = 120
 """Characters of the summary where the arguments are given by a schema."""
-
-
-@cache
-def parts() -> Mapping[str, str]:
-    """Return the parts of the prompt file by name, the version among them."""
-    text = FILE.read_text(encoding="utf-8")
-    head, *sections = re.split(r"^## (\w+)\n", text, flags=re.MULTILINE)
-    found = {name: body.strip() for name, body in zip(sections[::2], sections[1::2], strict=True)}
-    return {"version": head.splitlines()[0].removeprefix("version:").strip(), **found}
-
-
-def prompt_version() -> str:
-    """Return the version of the prompt file."""
-    return parts()["version"]
-
-
-def objection_text(objection: str) -> str:
-    """Return what the model is told of a task that was not accepted."""
-    return Template(parts()["repair"]).substitute(objection=objection)
 
 
 class Prompt:

@@ -8,7 +8,8 @@ import pytest
 from composer.llm.assignment import Assignment, TooFewOperatorsError
 from composer.llm.candidates import LlmComposer
 from composer.llm.layer_plan import PlanFault, example_of, plan_of, schema_of, usable, wirings
-from composer.llm.prompt import Prompt, parts
+from composer.llm.prompt import Prompt
+from composer.llm.prompt_file import parts
 from composer.llm.requests import Request
 from composer.llm.settings import LlmSettings
 from composer.profiles import PROFILES
