@@ -272,7 +272,7 @@ def _dumps(value: Any) -> str:
 
 def _candidate(text: str) -> Candidate:
     fields = json.loads(text)
-    return Candidate(**fields | {"requested_ops": tuple(fields["requested_ops"])})
+    return Candidate(**fields | {name: tuple(fields[name]) for name in ("requested_ops", "earlier_ids")})
 
 
 def _verdict(text: str) -> Verdict:

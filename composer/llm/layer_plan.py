@@ -2,8 +2,8 @@
 
 The schema offers only wirings (layout of the input, then operators in order) that were found to work with the
 first value of every argument. The chosen layer is tried on small samples before it is written down; where
-values or wiring turn out not to work together, the first values or the next wiring take their place, and only
-where nothing works is the model told.
+sizes, values or wiring turn out not to work together, the smallest sizes, the first values or the next wiring
+take their place, and only where nothing works is the model told.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from composer.llm.arguments import Choice, choices
 from composer.llm.plan_trial import AXES, LayerFault, tried
 from composer.plan import Plan
 from composer.profiles import DeviceProfile
-from composer.sizes import solve, wanted_seconds
+from composer.sizes import FASTEST, solve, wanted_seconds
 from ops_crawler.operator import Operator
 
 _LAYOUT_OF = MappingProxyType({"1d": "NCL", "2d": "NCHW"})
@@ -112,13 +112,15 @@ def plan_of(text: str, operators: Sequence[Operator], profile: DeviceProfile, rn
         for name, operator in by_name.items()
     }
     first = {name: _first_values(operator) for name, operator in by_name.items()}
+    smallest = {letter: min(offered) for letter, offered in AXES.items()}
     fault = ""
     for other in (wiring, *(one for one in found if one != wiring)):
         layout, *names = other.split(_ARROW)
-        for values in (chosen, first):
+        for some_sizes, values in ((sizes, chosen), (smallest, chosen), (smallest, first)):
             try:
-                plan = tried(layout, sizes, [(by_name[name], values[name]) for name in names])
-                solved = solve(plan, profile, wanted_seconds(rng), rng)
+                plan = tried(layout, some_sizes, [(by_name[name], values[name]) for name in names])
+                # a layer that only moves bytes may reach no more than the shortest time
+                solved = solve(plan, profile, wanted_seconds(rng), rng) or solve(plan, profile, FASTEST, rng)
             except (LayerFault, RuntimeError) as error:  # the latter where other batches do not fit
                 fault = fault or str(error)
                 continue

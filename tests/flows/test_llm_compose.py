@@ -7,7 +7,7 @@ import time
 import pytest
 
 from composer.llm.settings import LlmSettings, Price
-from composer.profiles import PROFILES
+from composer.profiles import built_in
 from data.files import read_candidates
 from data.ledger import Ledger
 from flows import llm_compose
@@ -36,7 +36,7 @@ def compose(operators, tmp_path):
         settings = Settings(
             run=RunSettings(seed=seed), llm=LlmSettings(model="scripted", base_url=server.url, **llm)
         )
-        act(tmp_path / "c.parquet", count, operators, PROFILES["cpu"], settings)
+        act(tmp_path / "c.parquet", count, operators, built_in("cpu"), settings)
         return read_candidates(tmp_path / "c.parquet") if act is llm_compose.compose else []
 
     return run

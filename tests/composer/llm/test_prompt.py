@@ -12,7 +12,7 @@ from composer.llm.prompt import Prompt
 from composer.llm.prompt_file import parts
 from composer.llm.requests import Request
 from composer.llm.settings import LlmSettings
-from composer.profiles import PROFILES
+from composer.profiles import built_in
 from composer.render import render
 from ops_crawler.crawl import survey
 
@@ -30,7 +30,7 @@ def few(operators):
 
 
 def prompt(operators, seed=0, profile="cpu", model="m", **settings):
-    return Prompt(operators, PROFILES[profile], LlmSettings(**settings), model, seed)
+    return Prompt(operators, built_in(profile), LlmSettings(**settings), model, seed)
 
 
 def test_a_request_is_a_function_of_its_arguments_alone(operators):
@@ -103,7 +103,7 @@ def test_any_answer_that_fits_the_schema_is_a_layer_with_the_wanted_operators(fe
     for names in (("torch.nn.Conv2d", "torch.sin"), ("torch.nn.Linear", "torch.hypot"), ("torch.amax",)):
         chosen = [few[name] for name in names]
         for _ in range(3):
-            plan = plan_of(json.dumps(example_of(chosen, rng)), chosen, PROFILES["cpu"], rng)
+            plan = plan_of(json.dumps(example_of(chosen, rng)), chosen, built_in("cpu"), rng)
             assert sorted(plan.operators) == sorted(names)
             compile(render(plan), "plan", "exec")
 
@@ -115,7 +115,7 @@ def test_chosen_arguments_stand_in_the_code(few):
         "sizes": {"C": 32, "H": 64, "W": 32},
         "arguments": {"torch.nn.Conv2d": {"out_channels": 96, "kernel_size": 5, "padding": 7}},
     }
-    code = render(plan_of(f"```json\n{json.dumps(answer)}\n```", chosen, PROFILES["cpu"], random.Random(0)))
+    code = render(plan_of(f"```json\n{json.dumps(answer)}\n```", chosen, built_in("cpu"), random.Random(0)))
     for part in ("OUT_CHANNELS = 96", "CHANNELS = 32", "HEIGHT = 64", "kernel_size=5", "padding=0"):
         assert part in code
 
@@ -134,7 +134,7 @@ def test_chosen_arguments_stand_in_the_code(few):
 )
 def test_what_fits_no_schema_is_told_to_the_model(few, text, part):
     with pytest.raises(PlanFault) as fault:
-        plan_of(text, [few["torch.sin"]], PROFILES["cpu"], random.Random(0))
+        plan_of(text, [few["torch.sin"]], built_in("cpu"), random.Random(0))
     assert part in str(fault.value)
 
 
@@ -151,7 +151,7 @@ def test_a_conversation_goes_on_with_what_was_said():
 
 
 def test_the_names_of_mode_free_are_read_from_the_first_line(few):
-    composer = LlmComposer(list(few.values()), PROFILES["cpu"], LlmSettings(mode="free"), "m", 0)
+    composer = LlmComposer(list(few.values()), built_in("cpu"), LlmSettings(mode="free"), "m", 0)
     code = "# Operators: torch.sin, `torch.nn.Linear`; torch.sin\nclass Model: pass\n"
     reply = json.dumps({"choices": [{"message": {"content": code}}]}).encode()
     answered = composer.answered(0, composer.request(0), reply, 0)
