@@ -45,6 +45,16 @@ class Candidate:
     """Seed of the run that composed it."""
     request_hash: str | None = None
     """sha256 of the request that an LLM answered with it."""
+    llm_mode: str | None = None
+    """How the LLM was asked: `code`, `plan` or `free`; null for other composers."""
+    prompt_version: str | None = None
+    """Version of the prompt file that the LLM was asked with."""
+    repair_turns: int | None = None
+    """Times that the LLM corrected it; null for other composers."""
+    size_edits: int = 0
+    """Times that sizes in an LLM's text were changed since, because a measurement missed the limits."""
+    reply_fault: str | None = None
+    """Why the LLM's reply holds no task, such as `truncated`; `code` is then what was said instead."""
     source_license: str | None = None
     """Licence of the text, where it is known."""
     source_path: str | None = None

@@ -20,7 +20,9 @@ class ComposerSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    composer: Literal["rules"] = Field("rules", description="Who writes the layers.")
+    composer: Literal["rules", "llm"] = Field(
+        "rules", description="Who writes the layers: our rules, or a language model (section `[llm]`)."
+    )
     profile: Literal["auto", "cpu", "h200"] | DeviceProfile = Field(
         "auto",
         description="Device that sizes are solved for; auto: h200 where candidates run on CUDA, else cpu. Or "

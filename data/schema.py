@@ -187,5 +187,6 @@ DATASET = (
     Column("tf32_matmul", pa.bool_(), "", "TF32 was allowed in matrix products."),
     Column("tf32_cudnn", pa.bool_(), "", "TF32 was allowed in cuDNN."),
     *_select(CANDIDATE, "composer", "seed", "request_hash", "source_license", "source_path"),
+    *_select(CANDIDATE, "llm_mode", "prompt_version", "repair_turns"),
 )  # fmt: skip
 """Columns of a dataset row (config `default`), drop-in columns of CUDA-Agent-Ops-6K first."""

@@ -27,7 +27,9 @@ from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
 from filters.verdict import Verdict
+from flows import llm_run
 from flows.composing import compose_at, composer_of, operators_of
+from flows.llm_objections import reply_verdict
 from flows.measuring import Measuring, interruptible
 from flows.progress import Progress
 from flows.resizing import misses
@@ -46,7 +48,7 @@ class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "ledger", "measuring", "operators", "pending", "profile", "progress",
+        "engine", "folder", "ledger", "llm", "measuring", "operators", "pending", "profile", "progress",
         "settings", "tries",
     )  # fmt: skip
 
@@ -67,6 +69,8 @@ class Run:
         self.profile = profile_for(settings.composer.profile, engine.device)
         self.progress = Progress()
         self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
+        self.llm: llm_run.Llm | None = None
+        """The model that composes in place of our rules."""
         self.pending: list[Candidate] = []
         """What `compose` found to be measured next."""
         self.tries: Counter[str] = Counter()
@@ -98,8 +102,11 @@ def opened(settings: Settings) -> Iterator[Run]:
                 "sources": settings.sources,
                 **settings.composer.model_dump(mode="json"),
                 "profile": run.profile.digest,
+                **llm_run.identity(settings),
             }
         )
+        if llm_run.composes(settings):
+            run.llm = stack.enter_context(llm_run.opened(run))
         folder.write_settings(settings)
         stack.enter_context(engine)
         folder.write_environment(engine.environment)
@@ -124,7 +131,7 @@ def compose(run: Run) -> bool:
     Candidates left open come first, then those whose sizes missed the window of times, then a new round. What
     is composed is in the ledger before this returns.
     """
-    run.pending = [] if run.measuring.stopped else _left_open(run) or _resized(run) or _new_round(run)
+    run.pending = [] if run.measuring.stopped else _left_open(run) or _put_right(run) or _new_round(run)
     run.tries.update(candidate.id for candidate in run.pending)
     return bool(run.pending)
 
@@ -136,6 +143,11 @@ def _left_open(run: Run) -> list[Candidate]:
         for candidate in run.ledger.candidates()
         if candidate.index in unknown and run.tries[candidate.id] < _TRIES
     ]
+
+
+def _put_right(run: Run) -> list[Candidate]:
+    """Change what can be put right: sizes of our rules, whatever a model can correct."""
+    return _resized(run) or (run.llm.corrected() if run.llm else [])
 
 
 def _resized(run: Run) -> list[Candidate]:
@@ -168,8 +180,12 @@ def _new_round(run: Run) -> list[Candidate]:
     first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
     if not size:
         return []
-    composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
-    candidates = compose_at(range(first, first + size), composer, run.progress)
+    places = range(first, first + size)
+    if run.llm:
+        candidates = run.llm.composed(places)
+    else:
+        composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
+        candidates = compose_at(places, composer, run.progress)
     run.ledger.add_candidates(candidates)
     return candidates
 
@@ -211,9 +227,8 @@ def verdicts_of(
 ) -> list[Verdict]:
     """Judge a set of candidates: each by itself, then repeats and surplus."""
     alone = {
-        candidate.index: judge(
-            candidate, measurements.get(candidate.id), policy, skip_source_filters=skip_source_filters
-        )
+        candidate.index: reply_verdict(candidate)
+        or judge(candidate, measurements.get(candidate.id), policy, skip_source_filters=skip_source_filters)
         for candidate in candidates
     }
     return judge_set(candidates, alone, measurements, wanted)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from composer.candidate import Candidate
+from composer.llm.requests import Request
 from data.errors import InputError
 from data.ledger import Ledger, LedgerError
 from filters.measurement import Measurement
@@ -256,3 +257,25 @@ def test_a_place_that_is_not_there(tmp_path):
         Ledger.open(tmp_path / "file" / "ledger.sqlite")
     with pytest.raises(LedgerError, match="cannot be opened"):
         Ledger.open(tmp_path)
+
+
+def test_replies_are_kept_byte_for_byte_by_request_and_draw(tmp_path):
+    request = Request.of({"model": "m", "messages": []})
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.open(path) as ledger:
+        ledger.keep_reply(request, b"\x00\xff first", "http://one/v1")
+        ledger.keep_reply(request, b"late duplicate", "http://two/v1")
+        ledger.keep_reply(request.again(), b"second draw", "http://one/v1")
+    with Ledger.open(path, create=False) as ledger:
+        assert ledger.reply(request) == b"\x00\xff first"
+        assert ledger.reply(request.again()) == b"second draw"
+        assert ledger.reply(request.again().again()) is None
+        assert ledger.request(request.hash) == request.again()
+        assert ledger.request("unknown") is None
+        assert sorted(ledger.replies()) == [b"\x00\xff first", b"second draw"]
+
+
+def test_a_candidate_takes_the_place_of_another(ledger):
+    ledger.add_candidates([candidate(0), candidate(1)])
+    ledger.replace_candidates([candidate(1, "y = 2\n")])
+    assert ledger.candidates() == [candidate(0), candidate(1, "y = 2\n")]

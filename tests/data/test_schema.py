@@ -13,6 +13,7 @@ bytes eager_ms eager_ms_iqr compile_ms compile_ms_iqr timing_samples compile_sec
 peak_memory_mb train_eval_same kb_ast_similarity kb_nearest kb_operator_similarity
 kb_operator_nearest device_name driver_version cuda_version torch_version transformers_version
 tf32_matmul tf32_cudnn composer seed request_hash source_license source_path
+llm_mode prompt_version repair_turns
 """.split()
 
 

@@ -108,7 +108,7 @@ def test_an_unknown_key_names_the_known_ones(tmp_path):
 
 def test_an_unknown_section_names_the_known_ones(tmp_path):
     line = complaint(written(tmp_path, "[filter]\nworkers = 3\n"))
-    assert "unknown key `filter`; known here: sources, run, composer, filters, policy" in line
+    assert "unknown key `filter`; known here: sources, run, composer, llm, filters, policy" in line
 
 
 def test_a_wrong_type_says_what_is_allowed(tmp_path):
