@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import datasets
 import huggingface_hub
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HTTPError
@@ -54,6 +55,12 @@ def check_token() -> None:
     """Raise InputError where no token is known."""
     if not huggingface_hub.get_token():
         raise InputError("no token for the Hub; set HF_TOKEN to one that may write, or use --dry-run")
+
+
+def quiet_bars() -> None:
+    """Show no progress bars in this process."""
+    datasets.disable_progress_bars()
+    huggingface_hub.utils.disable_progress_bars()
 
 
 def push(files: Sequence[ReleaseFile], repo: str, *, public: bool, tag: str | None, message: str) -> Release:

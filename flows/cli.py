@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_tasks
+from flows import cli_crawl, cli_publish, cli_tasks
 from flows.errors import INTERRUPTED, exit_code, explain
 from flows.settings import Settings, load_settings
 
@@ -162,3 +162,4 @@ def _given(**options: Any) -> dict[str, Any]:
 
 cli_crawl.register(app)
 cli_tasks.register(app)
+cli_publish.register(app)
