@@ -162,12 +162,12 @@ def _contamination(card: Card) -> str:
     accepted = f" Among the accepted rows, {' and '.join(nearest)}." if nearest else ""
     return f"""## Contamination
 
-Every candidate was compared with all 270 tasks of KernelBench (levels 1 to 4) by three instruments, each of
-which is enough to reject it: the AST similarity of the paper (class `Model`, above
-{card.policy.kb_similarity_max:g}); an equal ordered list of the operators that run; and, where the same
-operators run in whatever order, a similarity above the same bound of syntax trees that keep the operators,
-with helpers and base classes inlined, names made canonical and sizes left out. Scores and nearest task stand in
-each row (`kb_*`). {found:,} candidates were rejected as `contaminated`; their text is not published.{accepted}
+Every candidate with a sound text was compared with all 270 tasks of KernelBench (levels 1 to 4) by three
+instruments, each of which is enough to reject it: the AST similarity of the paper (class `Model`) above
+{card.policy.kb_similarity_max:g}; an equal ordered list of the operators that run; and, where the same
+operators run in whatever order, a similarity above the same bound of syntax trees that keep the operators, with
+helpers and base classes inlined, names made canonical and sizes left out. Scores and nearest task stand in each
+row (`kb_*`). {found:,} candidates were rejected as `contaminated`; their text is not published.{accepted}
 Similarity to other benchmarks was not measured.
 """
 
@@ -204,10 +204,11 @@ _LIMITS = """## Limits
 
 - Only the forward pass in inference (`.eval()`, no gradients) was checked and timed. `train_eval_same` says
   whether train mode gives the same bits.
-- Times are medians on an otherwise idle device with a cold L2 cache; a row near a bound of `eager_ms` may lie
-  outside on another machine. `compile_ms` is the default mode of `torch.compile`, not the fastest one there is.
-- Inputs are random draws of fixed shapes, and all layers are synthetic or taken from libraries: neither says how
-  often a shape or a combination occurs in practice.
+- Times are medians, taken one task at a time (on a GPU with a cold L2 cache); a row near a bound of
+  `eager_ms` may lie outside on another machine. `compile_ms` is the default mode of `torch.compile`, not the
+  fastest one there is.
+- Inputs are random draws of fixed shapes, and all layers are synthetic or taken from libraries: neither says
+  how often a shape or a combination occurs in practice.
 - The rows are training tasks. They are no benchmark: `code` is public, and so is each answer made from it.
 - `code` is a program. Execute it, and what a model answers to it, only where it can do no harm.
 """

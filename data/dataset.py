@@ -58,7 +58,13 @@ def write_dataset(
         shutil.rmtree(unfinished, ignore_errors=True)
         files = [_write(unfinished, config, split, table) for (config, split), table in tables.items()]
         card = Card(
-            name=name, rows=rows, files=files, funnel=funnel, policy=policy, settings=settings, license=license
+            name=name,
+            rows=rows,
+            files=files,
+            funnel=funnel,
+            policy=policy,
+            settings=settings,
+            license=license,
         )
         (unfinished / "README.md").write_text(card_text(card), encoding="utf-8")
         _swap_in(unfinished, folder)

@@ -236,9 +236,10 @@ def _by_split(tasks: Sequence[Task]) -> dict[str, list[Task]]:
 def _messages(task: Task) -> list[dict[str, str]]:
     """Return the one message that states the task."""
     request = (
-        "Below is a PyTorch module. Write a class `ModelNew` that computes the same with faster GPU kernels of "
-        "your own. It takes the arguments of `get_init_inputs()`, holds parameters of the same names and shapes, "
-        "and is called with the tensors of `get_inputs()`. Answer with one Python file in a fenced code block.\n\n"
+        "Below is a PyTorch module. Write a class `ModelNew` that computes the same with faster GPU kernels "
+        "of your own. It takes the arguments of `get_init_inputs()`, holds parameters of the same names and "
+        "shapes, and is called with the tensors of `get_inputs()`. Answer with one Python file in a fenced "
+        "code block.\n\n"
         f"```python\n{task.code.rstrip()}\n```"
     )
     return [{"role": "user", "content": request}]

@@ -21,7 +21,17 @@ FOLDERS = {"default": "data", "rejected": "rejected", "operators": "operators"}
 _COLUMNS = {"default": DATASET, "rejected": REJECTED, "operators": OPERATOR}
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _LICENCES = frozenset(
-    ("apache-2.0", "mit", "bsd", "bsd-2-clause", "bsd-3-clause", "cc-by-4.0", "cc-by-sa-4.0", "cc0-1.0", "isc")
+    (
+        "apache-2.0",
+        "mit",
+        "bsd",
+        "bsd-2-clause",
+        "bsd-3-clause",
+        "cc-by-4.0",
+        "cc-by-sa-4.0",
+        "cc0-1.0",
+        "isc",
+    )
 )
 """Those of the Hub's own list that source text of torch libraries comes under; it refuses other names."""
 

@@ -19,7 +19,7 @@ QUESTIONS = {
     Stage.LABELS: "did the operators run that were asked for?",
     Stage.RUNTIME: "is it long enough to be timed, short enough to be trained on?",
     Stage.COMPILE: "does torch.compile take it?",
-    Stage.COMPARE: "do compiled and eager agree, measured in double precision?",
+    Stage.COMPARE: "does compiled agree with eager, with double precision as arbiter?",
     Stage.SET: "is it no repetition of an earlier row?",
 }
 """What each stage asks, in the order of the judging."""

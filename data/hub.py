@@ -1,8 +1,8 @@
 """A release on the Hugging Face Hub: one commit that replaces the one before, or nothing.
 
-Files are uploaded first; nobody sees them until the one commit names them. That commit is made only on top of
-the release that was there when the upload began: of two that are made at once, the second is refused. Whatever
-fails, the same call can be made again; what is on the Hub already is not sent twice.
+Files are uploaded first; nobody sees them until the one commit names them. That commit is made only on top
+of the release that was there when the upload began: of two that are made at once, the second is refused.
+Whatever fails, the same call can be made again; what is on the Hub already is not sent twice.
 
 Raises InputError for what the user can put right (token, name, tag, a repository of something else) and
 StorageError where the Hub fails or cannot be reached.
@@ -48,7 +48,9 @@ class Release:
 def check_repo(repo: str) -> None:
     """Raise InputError for what cannot be the name of a repository."""
     if not _REPO.fullmatch(repo) or ".." in repo or "--" in repo or repo.endswith((".git", ".", "-")):
-        raise InputError(f"--repo {repo}: not of the form ORG/NAME; give the owner and a name, such as you/tasks")
+        raise InputError(
+            f"--repo {repo}: not of the form ORG/NAME; give the owner and a name, such as you/tasks"
+        )
 
 
 def check_token() -> None:
@@ -164,8 +166,8 @@ def _explained(repo: str, endpoint: str) -> Iterator[None]:
         silent = next((cause for cause in causes if isinstance(cause, HTTPError | ConnectionError)), None)
         if silent:
             raise StorageError(
-                f"{endpoint}: cannot be reached ({_first_line(silent)}); check the network and HF_ENDPOINT, then "
-                f"{_AGAIN}"
+                f"{endpoint}: cannot be reached ({_first_line(silent)}); check the network and HF_ENDPOINT, "
+                f"then {_AGAIN}"
             ) from error
         raise StorageError(f"{repo}: the upload failed ({_first_line(error)}); {_AGAIN}") from error
 
@@ -175,17 +177,21 @@ def _refusal(repo: str, error: HfHubHTTPError) -> InputError | StorageError:
     said = f"{status}: {error.server_message or _first_line(error)}"
     match status:
         case 401:
-            return InputError(f"{repo}: the Hub does not accept the token ({said}); set HF_TOKEN to a valid one")
+            return InputError(
+                f"{repo}: the Hub does not accept the token ({said}); set HF_TOKEN to a valid one"
+            )
         case 403:
             return InputError(
                 f"{repo}: the token may not write there ({said}); set HF_TOKEN to one with the right to write"
             )
         case 404:
-            return InputError(f"{repo}: not found on the Hub ({said}); check --repo and the rights of HF_TOKEN")
+            return InputError(
+                f"{repo}: not found on the Hub ({said}); check --repo and the rights of HF_TOKEN"
+            )
         case 409 | 412:
             return StorageError(
-                f"{repo}: somebody else changed it meanwhile ({said}), so nothing of this release is visible; "
-                f"look at theirs, then {_AGAIN}"
+                f"{repo}: somebody else changed it meanwhile ({said}), so nothing of this release is "
+                f"visible; look at theirs, then {_AGAIN}"
             )
         case 400 | 413 | 422:
             return InputError(f"{repo}: the Hub does not take the release ({said}); please report this")

@@ -14,14 +14,13 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_publish, cli_tasks
+from flows import cli_crawl, cli_examples, cli_publish, cli_tasks
 from flows.errors import INTERRUPTED, exit_code, explain
 from flows.settings import Settings, load_settings
 
 app = typer.Typer(
     help="Makes, judges and publishes training tasks for GPU-kernel agents.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -163,3 +162,4 @@ def _given(**options: Any) -> dict[str, Any]:
 cli_crawl.register(app)
 cli_tasks.register(app)
 cli_publish.register(app)
+cli_examples.add_to(app)

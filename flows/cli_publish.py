@@ -28,7 +28,8 @@ def publish(
 ) -> None:
     """Write a run's dataset folder, load it back and push it to the Hugging Face Hub in one commit.
 
-    The commit replaces the release before it and gets a tag. HF_TOKEN holds the token, HF_ENDPOINT another Hub.
+    The commit replaces the release before it and gets a tag. HF_TOKEN holds the token; HF_ENDPOINT names
+    another Hub.
     """
     settings = load_settings(run_dir / "settings.toml", {"run": {"run_dir": run_dir}})
     from data.hub import check_repo, check_token, push
@@ -78,8 +79,8 @@ def _require_publishable(folder: RunFolder) -> int:
     bare = [candidate for candidate in accepted if not is_licensed(candidate)]
     if bare:
         raise Unfinished(
-            f"{folder.path}: {len(bare)} of {len(accepted):,} rows hold code of others without a licence, such as "
-            f"{bare[0].name}; record the licence at its source, or make the run without it"
+            f"{folder.path}: {len(bare)} of {len(accepted):,} rows hold code of others without a licence, "
+            f"such as {bare[0].name}; record the licence at its source, or make the run without it"
         )
     return len(accepted)
 
@@ -93,7 +94,9 @@ def _quiet_bars() -> None:
 
 
 def export(
-    source: Annotated[str, typer.Argument(help="Folder of a run, or any task set: a file, a folder, a Hub id.")],
+    source: Annotated[
+        str, typer.Argument(help="Folder of a run, or any task set: a file, a folder, a Hub id.")
+    ],
     format: Annotated[Literal["kernelbench", "trl", "verl"], typer.Option(help="Layout to write.")],
     out: Annotated[Path, typer.Option(help="New folder to write.")],
 ) -> None:

@@ -253,7 +253,7 @@ def write_results(
     settings: Settings,
     name: str = "ORG/NAME",
 ) -> None:
-    """Write candidates, dataset (its card calls it `name`) and, last, verdicts; see `RunFolder.is_finished`."""
+    """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`. The card shows `name`."""
     candidates, verdicts = ledger.candidates(), ledger.verdicts()
     measurements = ledger.measurements(environment.key)
     pairs = [(candidates[verdict.index], verdict) for verdict in verdicts]

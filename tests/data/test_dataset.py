@@ -80,8 +80,13 @@ def row(index: int, *ops: str) -> dict:
 
 def write(folder, rows, rejected=(), operators=(EXP,), verdicts=()):
     return write_dataset(
-        folder, rows=rows, rejected=rejected, operators=operators, funnel=funnel(verdicts), policy=Policy(),
-        settings=SETTINGS
+        folder,
+        rows=rows,
+        rejected=rejected,
+        operators=operators,
+        funnel=funnel(verdicts),
+        policy=Policy(),
+        settings=SETTINGS,
     )
 
 

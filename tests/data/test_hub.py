@@ -97,7 +97,9 @@ def test_a_failure_between_upload_and_commit_publishes_nothing(hub, release):
     first = publish(release(1, *TABLES))
     before = content(hub)
     hub.fail("POST .*/commit/", 500)
-    with pytest.raises(StorageError, match=r"you/tasks: the Hub failed \(500: .*\); run the same command again"):
+    with pytest.raises(
+        StorageError, match=r"you/tasks: the Hub failed \(500: .*\); run the same command again"
+    ):
         publish(release(2, *TABLES))
     assert content(hub) == before
     assert hub.repos[REPO].tags == {"v1": first.commit}
@@ -175,7 +177,9 @@ def test_a_token_that_does_not_do_is_told(hub, release, monkeypatch, token, said
 
 def test_a_hub_out_of_reach_is_told(hub, release, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(StorageError, match=r"http://127.0.0.1:9: cannot be reached .*check the network and HF_E"):
+    with pytest.raises(
+        StorageError, match=r"http://127.0.0.1:9: cannot be reached .*check the network and HF_E"
+    ):
         publish(release(1, *TABLES))
 
 
@@ -188,7 +192,9 @@ def test_a_repository_of_something_else_is_not_touched(hub, release):
         assert hub.repos[REPO].files == files
 
 
-@pytest.mark.parametrize("name", ["tasks", "you/tasks/more", "you/", "you/ta sks", "../tasks", "you/tasks.git"])
+@pytest.mark.parametrize(
+    "name", ["tasks", "you/tasks/more", "you/", "you/ta sks", "../tasks", "you/tasks.git"]
+)
 def test_a_name_that_no_repository_can_have_is_told(name):
     with pytest.raises(InputError, match=r"not of the form ORG/NAME"):
         check_repo(name)
