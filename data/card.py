@@ -165,9 +165,9 @@ def _contamination(card: Card) -> str:
 Every candidate with a sound text was compared with all 270 tasks of KernelBench (levels 1 to 4) by three
 instruments, each of which is enough to reject it: the AST similarity of the paper (class `Model`) above
 {card.policy.kb_similarity_max:g}; an equal ordered list of the operators that run; and, where the same
-operators run in whatever order, a similarity above the same bound of syntax trees that keep the operators, with
-helpers and base classes inlined, names made canonical and sizes left out. Scores and nearest task stand in each
-row (`kb_*`). {found:,} candidates were rejected as `contaminated`; their text is not published.{accepted}
+operators run in whatever order, a similarity above the same bound of syntax trees that keep the operators,
+with helpers and base classes inlined, names made canonical and sizes left out. Scores and nearest task stand
+in each row (`kb_*`). Rejected as `contaminated`: {found:,} candidates, whose text is not published.{accepted}
 Similarity to other benchmarks was not measured.
 """
 

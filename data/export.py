@@ -47,6 +47,10 @@ def read_tasks(where: str) -> list[Task]:
     path = Path(where)
     if (path / "dataset").is_dir():
         return read_tasks(str(path / "dataset"))
+    if (path / "settings.toml").exists():
+        raise InputError(
+            f"{where}: this run has no dataset yet; finish it with `opweaver run --run-dir {where}`"
+        )
     files = sorted(path.glob("data/*.parquet")) or ([path] if path.suffix == ".parquet" else [])
     if path.exists():
         tables = [read_table(file) for file in files]

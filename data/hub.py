@@ -28,6 +28,7 @@ from data.front_matter import FOLDERS
 from data.publish import ReleaseFile
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_TAG = re.compile(r"[A-Za-z0-9][\w.+-]*")
 _VERSION = re.compile(r"v(\d+)")
 _AGAIN = "run the same command again; what is uploaded already is not sent twice"
 _KIND = "dataset"
@@ -51,6 +52,12 @@ def check_repo(repo: str) -> None:
         raise InputError(
             f"--repo {repo}: not of the form ORG/NAME; give the owner and a name, such as you/tasks"
         )
+
+
+def check_tag(tag: str | None) -> None:
+    """Raise InputError for what cannot be the tag of a release."""
+    if tag is not None and (tag == "main" or ".." in tag or not _TAG.fullmatch(tag)):
+        raise InputError(f"--tag {tag}: no name of a release; use letters, digits and `.+-_`, such as v1.0")
 
 
 def check_token() -> None:

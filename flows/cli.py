@@ -138,7 +138,8 @@ def judge(run_dir: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
     from flows.run_folder import RunFolder
 
     folder = RunFolder(run_dir)
-    pipeline.judge_again(folder, settings)
+    with folder.claimed():
+        pipeline.judge_again(folder, settings)
     summary.show_run(folder)
 
 

@@ -32,26 +32,28 @@ def publish(
     another Hub.
     """
     settings = load_settings(run_dir / "settings.toml", {"run": {"run_dir": run_dir}})
-    from data.hub import check_repo, check_token, push
+    from data.hub import check_repo, check_tag, check_token, push
     from data.publish import check_loads, release_files
     from flows import pipeline
 
     check_repo(repo)
+    check_tag(tag)
     if not dry_run:
         check_token()
     _quiet_bars()
     folder = RunFolder(run_dir)
-    pipeline.judge_again(folder, settings, name=repo)
-    rows = _require_publishable(folder)
-    check_loads(folder.dataset)
-    files = release_files(folder.dataset)
-    for file in files:
-        typer.echo(f"{file.size:>12,}  {file.place}")
-    total = f"{len(files)} files, {sum(file.size for file in files):,} bytes, {rows:,} rows"
-    if dry_run:
-        typer.echo(f"{total}: would go to {repo}, {'public' if public else 'private'}")
-        return
-    release = push(files, repo, public=public, tag=tag, message=f"Release of {rows:,} rows")
+    with folder.claimed():  # nobody may exchange the files while they are sent
+        pipeline.judge_again(folder, settings, name=repo)
+        rows = _require_publishable(folder)
+        check_loads(folder.dataset)
+        files = release_files(folder.dataset)
+        for file in files:
+            typer.echo(f"{file.size:>12,}  {file.place}")
+        total = f"{len(files)} files, {sum(file.size for file in files):,} bytes, {rows:,} rows"
+        if dry_run:
+            typer.echo(f"{total}: would go to {repo}, {'public' if public else 'private'}")
+            return
+        release = push(files, repo, public=public, tag=tag, message=f"Release of {rows:,} rows")
     state = "published" if release.changed else "was there already"
     typer.echo(f"{total}: {state} as {release.tag}, commit {release.commit[:12]}: {release.url}")
 

@@ -230,12 +230,12 @@ def verdicts_of(
 
 
 def judge_again(folder: RunFolder, settings: Settings, name: str = "ORG/NAME") -> None:
-    """Judge what was measured by the given settings and write the files of the run; executes nothing.
+    """Judge what was measured by the given settings and write the files of a claimed run; executes nothing.
 
     The card calls the dataset `name`.
     """
     environment = folder.read_environment()
-    with folder.claimed(), Ledger.open(folder.ledger, create=False) as ledger:
+    with Ledger.open(folder.ledger, create=False) as ledger:
         folder.write_settings(settings)
         judge_ledger(ledger, environment, settings)
         write_results(folder, ledger, environment, settings, name)

@@ -89,7 +89,7 @@ def test_funnel_filters_and_thresholds_are_those_of_the_run(card):
 def test_contamination_is_told_with_its_numbers(card):
     near = dataset_row(task(0), MEASURED_NEAR, ENVIRONMENT)
     text = card([near, row(1)], verdicts=[verdict(task(2), Reason.CONTAMINATED, Stage.SIMILARITY)])
-    assert "1 candidates were rejected as `contaminated`" in text
+    assert "Rejected as `contaminated`: 1 candidates" in text
     assert "`kb_ast_similarity` is at most 0.410." in text
 
 

@@ -130,6 +130,10 @@ def test_bad_input_is_told_in_one_line(run, tmp_path):
     with pytest.raises(StorageError, match="a part of this path is a file"):
         export(tasks, "trl", tmp_path / "file" / "out")
     assert not (tmp_path / "out").exists()
+    (tmp_path / "early").mkdir()
+    (tmp_path / "early" / "settings.toml").write_text("")
+    with pytest.raises(InputError, match="early: this run has no dataset yet; finish it with"):
+        read_tasks(str(tmp_path / "early"))
 
 
 def test_a_full_disk_leaves_nothing_half_written(small_disk, run):

@@ -7,7 +7,7 @@ import huggingface_hub
 import pytest
 
 from data.errors import InputError, StorageError
-from data.hub import Release, check_repo, check_token, push
+from data.hub import Release, check_repo, check_tag, check_token, push
 from data.publish import ReleaseFile
 from tests.data.local_hub import READER, Repo
 
@@ -198,6 +198,14 @@ def test_a_repository_of_something_else_is_not_touched(hub, release):
 def test_a_name_that_no_repository_can_have_is_told(name):
     with pytest.raises(InputError, match=r"not of the form ORG/NAME"):
         check_repo(name)
+
+
+@pytest.mark.parametrize("tag", ["main", "v 1", "-v", "a..b", "v1^", ""])
+def test_a_tag_that_no_release_can_have_is_told(tag):
+    with pytest.raises(InputError, match=r"no name of a release; use letters"):
+        check_tag(tag)
+    check_tag("v1.0+cu128")
+    check_tag(None)
 
 
 def test_without_a_token_nothing_is_tried(monkeypatch, tmp_path):
