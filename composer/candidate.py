@@ -15,7 +15,10 @@ def content_id(code: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One task to be judged. A pure function of (seed, index, catalogue, device profile) when composed."""
+    """One task to be judged. A pure function of (seed, index, catalogue, device profile) when composed.
+
+    With `ladder_steps` where a measurement moved its sizes: see `flows.resizing`.
+    """
 
     index: int
     """Place in the run or in the audited set, from 0; decides which of two equal tasks stays."""
@@ -31,6 +34,13 @@ class Candidate:
     """`rules`, the model's name, or None for an audited row."""
     origin: Origin = "foreign"
     """`rules`: written by our own renderer. `foreign`: by an LLM or by somebody else."""
+    ladder_steps: int = 0
+    """Steps of the ladder by which sizes were moved since, because a measurement missed the window of
+    times."""
+    earlier_ids: tuple[str, ...] = ()
+    """Ids of the sizings of the same index that were measured before this one, in order."""
+    predicted_ms: float | None = None
+    """Eager time that the roofline predicts for the device of the run; null where sizes are not ours."""
     seed: int | None = None
     """Seed of the run that composed it."""
     request_hash: str | None = None

@@ -164,6 +164,14 @@ class Ledger:
                         "choose another run directory"
                     )
 
+    def replace_candidates(self, candidates: Iterable[Candidate]) -> None:
+        """Put candidates in the place of those with the same indices; what was measured of those stays."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE candidates SET record = ? WHERE place = ?",
+                ((_dumps(dataclasses.asdict(candidate)), candidate.index) for candidate in candidates),
+            )
+
     def _candidate_at(self, index: int) -> Candidate:
         (record,) = self._rows("SELECT record FROM candidates WHERE place = ?", (index,))[0]
         return self._read(_candidate, record)
@@ -250,7 +258,7 @@ def _dumps(value: Any) -> str:
 
 def _candidate(text: str) -> Candidate:
     fields = json.loads(text)
-    return Candidate(**fields | {"requested_ops": tuple(fields["requested_ops"])})
+    return Candidate(**fields | {name: tuple(fields[name]) for name in ("requested_ops", "earlier_ids")})
 
 
 def _verdict(text: str) -> Verdict:

@@ -38,7 +38,7 @@ def dataset_row(candidate: Candidate, measurement: Measurement, environment: Env
         "family_id": family_id(candidate.code),
         "op_count": len(measurement.ops),
         "categories": categories(measurement.ops),
-        "difficulty": difficulty(len(measurement.ops), measurement.flops, measurement.bytes),
+        "difficulty": difficulty(measurement.ops, measurement.aten_nodes),
         "split": "train",
         "timing_samples": min(samples, default=None),
         "device_name": environment.device_name,

@@ -14,9 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_examples, cli_publish, cli_tasks
-from flows.errors import INTERRUPTED, exit_code, explain
+from flows import cli_crawl, cli_examples, cli_publish, cli_report, cli_tasks
+from flows.errors import INTERRUPTED, UsageError, exit_code, explain
 from flows.settings import Settings, load_settings
+
+_PROFILE_SECONDS = 120
+"""Budget of `doctor --profile` for layers of single operators."""
 
 app = typer.Typer(
     help="Makes, judges and publishes training tasks for GPU-kernel agents.",
@@ -118,14 +121,16 @@ def compose(
 ) -> None:
     """Write candidates without running any. The same seed gives the same file."""
     settings = load_settings(options={"run": _given(seed=seed), "composer": _given(composer=composer)})
+    from composer.profiles import profile_for
     from data.files import read_operators, write_candidates
     from filters.engine import Engine
-    from flows import pipeline
+    from flows.composing import compose_at, composer_of, operators_of
     from flows.progress import Progress
 
-    known = read_operators(operators) if operators else pipeline.operators_of(settings)
-    profile = pipeline.profile_for(settings, Engine(settings.filters, settings.policy).device)
-    write_candidates(out, pipeline.compose_at(range(count), known, profile, settings.run.seed, Progress()))
+    known = read_operators(operators) if operators else operators_of(settings)
+    profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
+    rules = composer_of(settings, known, profile)
+    write_candidates(out, compose_at(range(count), rules, Progress()))
     typer.echo(f"{count:,} candidates: {out}")
 
 
@@ -144,9 +149,21 @@ def judge(run_dir: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
 
 
 @app.command(rich_help_panel="Look around")
-def doctor() -> None:
-    """Check torch, the device and the sandbox."""
+def doctor(
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Measure what the device can do, for the sizes of layers.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --profile: TOML file to write, for `[composer] profile`.")
+    ] = None,
+) -> None:
+    """Check torch, the device and the sandbox, or measure the profile of the device."""
     settings = load_settings()
+    if profile:
+        _profile(settings, out)
+        return
+    if out:
+        raise UsageError("--out: belongs to --profile; give both")
     from filters.doctor import report
 
     lines = report(settings.filters)
@@ -156,11 +173,28 @@ def doctor() -> None:
         raise typer.Exit(3)
 
 
+def _profile(settings: Settings, out: Path | None) -> None:
+    """Print the figures of the device at hand as TOML; write them as well where a file is named."""
+    from composer.profiles import profile_text
+    from data.tables import replacing
+    from filters.calibration import calibrate
+    from filters.engine import Engine
+
+    device = Engine(settings.filters, settings.policy).device
+    text = profile_text(calibrate(device, _PROFILE_SECONDS, _tell))
+    typer.echo(text)
+    if out:
+        with replacing(out) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        typer.echo(f'Use it with [composer] profile = "{out}"')
+
+
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
 cli_crawl.register(app)
 cli_tasks.register(app)
+cli_report.register(app)
 cli_publish.register(app)
 cli_examples.add_to(app)

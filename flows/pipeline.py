@@ -4,8 +4,8 @@ None of them knows Prefect; `flows.flows` calls them in order. All progress is i
 repeated after a kill and does only what is missing.
 """
 
+import dataclasses
 import math
-import sys
 import threading
 import time
 from collections import Counter
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from composer.candidate import Candidate
-from composer.profiles import PROFILES, DeviceProfile
-from composer.rule_composer import RuleComposer, TooFewRulesError
+from composer.profiles import profile_for
+from composer.sizes import steps_towards
 from data.dataset import write_dataset
 from data.files import read_operators, read_timings, write_candidates, write_operators, write_verdicts
 from data.funnel import funnel
@@ -25,14 +25,15 @@ from filters.environment import Environment
 from filters.judge import judge, judge_set
 from filters.measurement import Measurement
 from filters.policy import Policy
+from filters.reasons import Reason
 from filters.verdict import Verdict
-from flows.errors import UsageError
+from flows.composing import compose_at, composer_of, operators_of
 from flows.measuring import Measuring, interruptible
 from flows.progress import Progress
+from flows.resizing import misses
 from flows.rounds import round_size
 from flows.run_folder import RunFolder
 from flows.settings import Settings, published_text
-from ops_crawler import crawl as crawler
 from ops_crawler.operator import Operator
 
 _TRIES = 2
@@ -63,13 +64,13 @@ class Run:
         self.engine = engine
         self.operators = operators
         """What the sources hold now; the run composes from what it found at its first start."""
-        self.profile = profile_for(settings, engine.device)
+        self.profile = profile_for(settings.composer.profile, engine.device)
         self.progress = Progress()
         self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
         self.pending: list[Candidate] = []
         """What `compose` found to be measured next."""
-        self.tries: Counter[int] = Counter()
-        """Times that a candidate was measured since this start, by index."""
+        self.tries: Counter[str] = Counter()
+        """Times that a candidate was measured since this start, by id."""
 
     def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
         self.ledger.put(candidate.id, self.engine.environment.key, measurement)
@@ -95,8 +96,8 @@ def opened(settings: Settings) -> Iterator[Run]:
             {
                 "seed": settings.run.seed,
                 "sources": settings.sources,
-                "composer": settings.composer.composer,
-                "profile": run.profile.name,
+                **settings.composer.model_dump(mode="json"),
+                "profile": run.profile.digest,
             }
         )
         folder.write_settings(settings)
@@ -117,28 +118,14 @@ def crawl(run: Run) -> None:
         write_operators(run.folder.operators, run.operators)
 
 
-def operators_of(settings: Settings) -> list[Operator]:
-    """Return the operators of all sources of the settings; what is wrong with one of them is told on stderr.
-
-    This imports the user's own sources, so that layers can be built from them. Raises UsageError where no
-    source gave any operator.
-    """
-    try:
-        survey = crawler.survey(settings.sources)
-    except crawler.NoOperatorsError as error:
-        raise UsageError(f"sources: {error}") from None
-    for problem in survey.problems:
-        print(f"opweaver: {problem}", file=sys.stderr)
-    return list(survey.operators)
-
-
 def compose(run: Run) -> bool:
-    """Find what to measure next: candidates left open, else a new round; False when the run is over.
+    """Find what to measure next; False when the run is over.
 
-    A new round is in the ledger before this returns.
+    Candidates left open come first, then those whose sizes missed the window of times, then a new round. What
+    is composed is in the ledger before this returns.
     """
-    run.pending = [] if run.measuring.stopped else _left_open(run) or _new_round(run)
-    run.tries.update(candidate.index for candidate in run.pending)
+    run.pending = [] if run.measuring.stopped else _left_open(run) or _resized(run) or _new_round(run)
+    run.tries.update(candidate.id for candidate in run.pending)
     return bool(run.pending)
 
 
@@ -147,40 +134,43 @@ def _left_open(run: Run) -> list[Candidate]:
     return [
         candidate
         for candidate in run.ledger.candidates()
-        if candidate.index in unknown and run.tries[candidate.index] < _TRIES
+        if candidate.index in unknown and run.tries[candidate.id] < _TRIES
     ]
+
+
+def _resized(run: Run) -> list[Candidate]:
+    """Compose those again that `flows.resizing` names; none where their sizes can move no further."""
+    verdicts = run.ledger.verdicts()
+    missed = misses(run.ledger.candidates(), verdicts, run.settings.run.count)
+    if not missed:
+        return []
+    reasons = {verdict.index: verdict.reason for verdict in verdicts}
+    measurements = run.ledger.measurements(run.engine.environment.key)
+    composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
+    candidates = []
+    with run.progress.stage("composing", len(missed)):
+        for earlier in missed:
+            eager_ms = measurements[earlier.id].eager_ms
+            assert eager_ms is not None  # or the reason could not be its time
+            too_fast = reasons[earlier.index] is Reason.TOO_FAST
+            steps = earlier.ladder_steps + steps_towards(eager_ms / 1e3, too_fast=too_fast)
+            earlier_ids = (*earlier.earlier_ids, earlier.id)
+            resized = dataclasses.replace(composer.compose(earlier.index, steps), earlier_ids=earlier_ids)
+            if resized.id not in earlier_ids:
+                candidates.append(resized)
+            run.progress.advance()
+    run.ledger.replace_candidates(candidates)
+    return candidates
 
 
 def _new_round(run: Run) -> list[Candidate]:
     verdicts = run.ledger.verdicts()
     first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
-    operators = read_operators(run.folder.operators)
-    candidates = compose_at(
-        range(first, first + size), operators, run.profile, run.settings.run.seed, run.progress
-    )
-    run.ledger.add_candidates(candidates)
-    return candidates
-
-
-def compose_at(
-    places: Sequence[int],
-    operators: Sequence[Operator],
-    profile: DeviceProfile,
-    seed: int,
-    progress: Progress,
-) -> list[Candidate]:
-    """Return the candidates with these indices."""
-    if not places:
+    if not size:
         return []
-    try:
-        composer = RuleComposer(operators, profile, seed)
-    except TooFewRulesError as error:
-        raise UsageError(f"sources: {error}") from None
-    candidates = []
-    with progress.stage("composing", len(places)):
-        for index in places:
-            candidates.append(composer.compose(index))
-            progress.advance()
+    composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
+    candidates = compose_at(range(first, first + size), composer, run.progress)
+    run.ledger.add_candidates(candidates)
     return candidates
 
 
@@ -282,11 +272,3 @@ def write_results(
 def count_accepted(verdicts: Sequence[Verdict]) -> int:
     """Count the rows that passed all filters, surplus included."""
     return sum(verdict.outcome in ("accepted", "surplus") for verdict in verdicts)
-
-
-def profile_for(settings: Settings, device: str) -> DeviceProfile:
-    """Return the figures of the device for which sizes are solved."""
-    named = settings.composer.profile
-    if named == "auto":
-        named = "h200" if device == "cuda" else "cpu"
-    return PROFILES[named]

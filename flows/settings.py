@@ -145,6 +145,8 @@ def _explain(error: ErrorDetails, layers: Mapping[str, Mapping[str, Any]]) -> st
     path = [str(part) for part in error["loc"]]
     where = next((name for name, values in layers.items() if _has(values, path)), "settings")
     key = ".".join(path)
+    if error["type"] == "value_error":
+        return f"{where}: `{key}`: {error['ctx']['error']}"
     if error["type"] == "extra_forbidden":
         known = ", ".join(_known_keys(path[:-1]))
         return f"{where}: unknown key `{key}`; known here: {known}"

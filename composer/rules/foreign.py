@@ -53,6 +53,7 @@ def _rule(operator: Operator, usage: Usage, target: Callable[..., Any]) -> Rule:
         call=call,
         transfer=Transfer(_sampled(operator.kind, usage, arguments, target), mixes=True),
         named="".join((*usage.inputs, *(argument.axis or "" for argument in arguments))),
+        half=False,  # nobody has tried it in half types
         usage=usage,
     )
 

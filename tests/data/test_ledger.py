@@ -1,5 +1,6 @@
 """The ledger keeps every committed row, whatever happens to the process, and explains what it cannot do."""
 
+import dataclasses
 import os
 import signal
 import sqlite3
@@ -90,6 +91,16 @@ def test_a_candidate_may_be_added_twice_but_not_changed(ledger):
     with pytest.raises(InputError, match="candidate 1 is not the one of the earlier start"):
         ledger.add_candidates([candidate(2), candidate(1, "x = 2\n")])
     assert [c.index for c in ledger.candidates()] == [0, 1], "a refused batch leaves nothing behind"
+
+
+def test_a_candidate_composed_again_takes_the_place_of_the_earlier_one(ledger):
+    earlier = candidate(0)
+    ledger.add_candidates([earlier, candidate(1)])
+    ledger.put(earlier.id, "cpu", Measurement(eager_ms=0.5))
+    resized = dataclasses.replace(candidate(0, "x = 2\n"), ladder_steps=2, earlier_ids=(earlier.id,))
+    ledger.replace_candidates([resized])
+    assert ledger.candidates() == [resized, candidate(1)]
+    assert ledger.measurements("cpu") == {earlier.id: Measurement(eager_ms=0.5)}
 
 
 def test_two_verdicts_for_one_index_are_refused(ledger):
