@@ -162,7 +162,7 @@ def write_trl(tasks: Sequence[Task], folder: Path) -> None:
         ]
     )
     for split, members in _by_split(tasks).items():
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "prompt": _messages(task),
                 "task_id": task.id,
@@ -200,7 +200,7 @@ def write_verl(tasks: Sequence[Task], folder: Path) -> None:
         ]
     )
     for split, members in _by_split(tasks).items():
-        rows = [
+        rows: list[dict[str, Any]] = [
             {
                 "data_source": "opweaver",
                 "prompt": _messages(task),

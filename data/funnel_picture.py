@@ -32,7 +32,8 @@ def funnel_svg(lines: Sequence[FunnelLine]) -> str:
     """Return the picture of a funnel as the text of an SVG file."""
     total = sum(line.candidates for line in lines)
     ends = {name: sum(line.candidates for line in lines if line.stage == name) for name in _ends()}
-    rows, left = [], total
+    rows: list[str] = []
+    left = total
     for stage, question in QUESTIONS.items():
         cut = [line for line in lines if line.stage == stage]
         if stage == "reply" and not cut:

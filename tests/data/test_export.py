@@ -91,7 +91,8 @@ def test_verl_has_its_five_columns(run, tmp_path):
     assert second["reward_model"] == {"style": "rule", "ground_truth": row(1)["code"]}
     assert second["extra_info"] == {
         "index": 1, "split": "train", "task_id": row(1)["id"], "task_source": "torch#2",
-        "ops": ["torch.nn.Linear", "torch.exp"], "difficulty": "easy", "eager_ms": 2.0, "compile_ms": None,
+        "ops": ["torch.nn.Linear", "torch.exp"], "difficulty": row(1)["difficulty"], "eager_ms": 2.0,
+        "compile_ms": None,
         "device_name": "Test CPU",
     }  # fmt: skip
     assert pq.read_table(out / "validation.parquet").to_pylist()[0]["extra_info"]["split"] == "validation"

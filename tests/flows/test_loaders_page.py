@@ -40,7 +40,7 @@ def test_the_page_shows_every_format():
 
 
 def test_the_page_runs(page):
-    assert (page["tasks"].num_rows, page["easy"].num_rows) == (3, 3)
+    assert (page["tasks"].num_rows, page["easy"]["id"][:]) == (3, [row(0, "torch.exp")["id"]])
     assert (page["names"], page["speedups"]) == (["torch.exp"], [4.0] * 3)
     assert [file.name for file in page["level2"]] == ["1_Linear_exp.py", "2_Linear_exp.py"]
     assert page["row_id"] == row(1)["id"]
