@@ -1,7 +1,8 @@
 """From a judged candidate to the rows that are published."""
 
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from composer.candidate import Candidate
@@ -81,7 +82,17 @@ def rejected_row(candidate: Candidate, verdict: Verdict, measurement: Measuremen
 
 def is_licensed(candidate: Candidate) -> bool:
     """Return whether the text may be passed on: written for this set, or taken over with a known licence."""
-    return candidate.composer is not None or candidate.source_license is not None
+    return _has_licence(dataclasses.asdict(candidate))
+
+
+def without_licence(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the ids of the rows whose text comes from somebody else and has no known licence."""
+    return [row["id"] for row in rows if not _has_licence(row)]
+
+
+def _has_licence(row: Mapping[str, Any]) -> bool:
+    ours = row["composer"] and not row["source_path"] and row["data_source"] != "transformers"
+    return bool(ours or row["source_license"])
 
 
 def with_splits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

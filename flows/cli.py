@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_llm, cli_report, cli_tasks
+from flows import cli_crawl, cli_examples, cli_llm, cli_publish, cli_report, cli_tasks
 from flows.errors import INTERRUPTED, UsageError, exit_code, explain
 from flows.settings import Settings, load_settings
 
@@ -24,7 +24,6 @@ _PROFILE_SECONDS = 120
 app = typer.Typer(
     help="Makes, judges and publishes training tasks for GPU-kernel agents.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -209,7 +208,8 @@ def judge(run_dir: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
     from flows.run_folder import RunFolder
 
     folder = RunFolder(run_dir)
-    pipeline.judge_again(folder, settings)
+    with folder.claimed():
+        pipeline.judge_again(folder, settings)
     summary.show_run(folder)
 
 
@@ -263,3 +263,5 @@ cli_crawl.register(app)
 app.add_typer(cli_llm.app, name="llm", rich_help_panel="Look around")
 cli_tasks.register(app)
 cli_report.register(app)
+cli_publish.register(app)
+cli_examples.add_to(app)

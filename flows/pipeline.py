@@ -234,13 +234,16 @@ def verdicts_of(
     return judge_set(candidates, alone, measurements, wanted)
 
 
-def judge_again(folder: RunFolder, settings: Settings) -> None:
-    """Judge what was measured by the given settings and write the files of the run; executes nothing."""
+def judge_again(folder: RunFolder, settings: Settings, name: str = "ORG/NAME") -> None:
+    """Judge what was measured by the given settings and write the files of a claimed run; executes nothing.
+
+    The card calls the dataset `name`.
+    """
     environment = folder.read_environment()
-    with folder.claimed(), Ledger.open(folder.ledger, create=False) as ledger:
+    with Ledger.open(folder.ledger, create=False) as ledger:
         folder.write_settings(settings)
         judge_ledger(ledger, environment, settings)
-        write_results(folder, ledger, environment, settings)
+        write_results(folder, ledger, environment, settings, name)
 
 
 def write_run(run: Run) -> None:
@@ -248,8 +251,14 @@ def write_run(run: Run) -> None:
     write_results(run.folder, run.ledger, run.engine.environment, run.settings)
 
 
-def write_results(folder: RunFolder, ledger: Ledger, environment: Environment, settings: Settings) -> None:
-    """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`."""
+def write_results(
+    folder: RunFolder,
+    ledger: Ledger,
+    environment: Environment,
+    settings: Settings,
+    name: str = "ORG/NAME",
+) -> None:
+    """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`. The card shows `name`."""
     candidates, verdicts = ledger.candidates(), ledger.verdicts()
     measurements = ledger.measurements(environment.key)
     pairs = [(candidates[verdict.index], verdict) for verdict in verdicts]
@@ -268,7 +277,9 @@ def write_results(folder: RunFolder, ledger: Ledger, environment: Environment, s
         ],
         operators=read_operators(folder.operators),
         funnel=funnel(verdicts),
+        policy=settings.policy,
         settings=published_text(settings),
+        name=name,
     )
     write_verdicts(folder.verdicts, candidates, verdicts, measurements)
 

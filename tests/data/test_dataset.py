@@ -17,6 +17,7 @@ from data.schema import DATASET, OPERATOR, REJECTED
 from data.tasksets import read_taskset
 from filters.environment import Environment
 from filters.measurement import Measurement
+from filters.policy import Policy
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
 from ops_crawler.operator import Operator
@@ -79,7 +80,13 @@ def row(index: int, *ops: str) -> dict:
 
 def write(folder, rows, rejected=(), operators=(EXP,), verdicts=()):
     return write_dataset(
-        folder, rows=rows, rejected=rejected, operators=operators, funnel=funnel(verdicts), settings=SETTINGS
+        folder,
+        rows=rows,
+        rejected=rejected,
+        operators=operators,
+        funnel=funnel(verdicts),
+        policy=Policy(),
+        settings=SETTINGS,
     )
 
 

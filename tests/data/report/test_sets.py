@@ -11,6 +11,7 @@ from data.files import read_verdicts, write_verdicts
 from data.report.sets import holds_verdicts, read_judged_set, read_task_set
 from data.rows import dataset_row
 from filters.environment import Environment
+from filters.policy import Policy
 
 ENVIRONMENT = Environment(
     device_name="AMD EPYC (2 cores)", driver_version=None, cuda_version=None, torch_version="2.13.0+cpu",
@@ -51,7 +52,7 @@ def test_a_dataset_of_ours_brings_its_facts_along(judged, tmp_path):
     first = read_verdicts(judged.verdicts)[0]
     row = dataset_row(judged.candidates[0], first.measurement, ENVIRONMENT)
     folder = write_dataset(
-        tmp_path / "set", rows=[row], rejected=[], operators=[], funnel=[], settings="", license="apache-2.0"
+        tmp_path / "set", rows=[row], rejected=[], operators=[], funnel=[], policy=Policy(), settings=""
     )
     for place in (folder, folder / "data/train-00000-of-00001.parquet"):
         (read,) = read_task_set(str(place)).rows
