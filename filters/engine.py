@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from composer.candidate import Candidate
-from filters.admission import MemoryBudget
+from filters.admission import FIRST_BYTES, GIB, SCALES, MemoryBudget, Share
 from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
 from filters.environment import Environment
@@ -118,6 +118,8 @@ class Engine:
             self.environment = self._ask_environment()
             if self._settings.compile_backend == "inductor":
                 self._warm_compiler()
+                self._main.preload(self._cache.imported())
+                self._ask_environment()  # once more: whoever is forked from now on must be able to
             return stack.pop_all()
 
     def __exit__(
@@ -146,32 +148,49 @@ class Engine:
             measurement = self._run(self._main, candidate, "measure")
             if measurement.output_digest is None or measurement.fault == "worker_lost":
                 return measurement
-            twin = self._run(self._twin, candidate, "digest")
+            twin = self._run(self._twin, candidate, "digest", measurement.peak_memory_mb)
             if twin.fault == "worker_lost":
                 return measurement.with_facts({"fault": "worker_lost", "fault_detail": twin.fault_detail})
             return measurement.with_facts(
                 {"fresh_process_equal": twin.output_digest == measurement.output_digest}
             )
 
-    def _run(self, spawner: Spawner, candidate: Candidate, mode: str) -> Measurement:
-        """Run one job under the smallest memory cap that is enough."""
+    def _run(
+        self, spawner: Spawner, candidate: Candidate, mode: str, peak_mb: float | None = None
+    ) -> Measurement:
+        """Run one job; again with more of the device's memory where that ran out, up to all of it."""
         job = self._job(candidate, mode)
         if self._memory is None:
             return self._converse(spawner, job).measurement()
-        for cap in self._memory.caps():
-            with self._memory.reserve(cap):
-                measurement = self._converse(spawner, job | {"device_memory_bytes": cap}).measurement()
-            if measurement.fault != Reason.OUT_OF_MEMORY:
+        first = FIRST_BYTES if peak_mb is None else int(peak_mb * 1.1e6) + GIB
+        for scale in SCALES:
+            job["last_try"] = scale == SCALES[-1] or first * scale >= self._memory.total_bytes
+            measurement = self._admitted(spawner, job, first * scale, scale)
+            if measurement.fault != Reason.OUT_OF_MEMORY or job["last_try"]:
                 break
         return measurement
 
-    def _converse(self, spawner: Spawner, job: dict[str, Any], keep_cache: bool = False) -> Conversation:
+    def _admitted(self, spawner: Spawner, job: dict[str, Any], wanted_bytes: int, scale: int) -> Measurement:
+        """Run one job with a share of the device's memory; anew where others held what it needed later."""
+        assert self._memory is not None
+        least_bytes = 0
+        while True:
+            with self._memory.share(wanted_bytes, scale, least_bytes) as share:
+                conversation = self._converse(spawner, job, share)
+            if conversation.crowded is None:
+                return conversation.measurement()
+            wanted_bytes = least_bytes = conversation.crowded.wanted_bytes
+
+    def _converse(
+        self, spawner: Spawner, job: dict[str, Any], share: Share | None = None, *, keep_cache: bool = False
+    ) -> Conversation:
         """Run one job in one child and return the finished conversation."""
+        job = job | {"device_bytes": share.bytes if share else None}
         if self._stopping.is_set():
             raise Interrupted
         with self._scratch_folder() as scratch:
             conversation = Conversation(
-                spawner, scratch, job, self._limits(), self._exclusive, self._stopping
+                spawner, scratch, job, self._limits(), self._exclusive, self._stopping, share
             )
             conversation.hold()
             if keep_cache and "compile_seconds" in conversation.answers:
@@ -213,6 +232,7 @@ class Engine:
             "policy": self._policy.model_dump(),
             "claim": {"requested_ops": list(claim.requested_ops), "whole_layer": claim.whole_layer},
             "recorded_times": self._timings.get(candidate.id),
+            "last_try": True,
         }
 
     def _base_job(self, mode: str) -> dict[str, Any]:
