@@ -9,10 +9,10 @@ import threading
 
 GIB = 1 << 30
 
-FIRST_BYTES = 8 * GIB
-"""What a worker starts with, when nothing is known of its candidate but the source."""
-SCALES = (1, 3, 9)
-"""Factors on what a worker asks for: at first, and in further tries after its memory ran out."""
+FIRST_BYTES = 3 * GIB
+"""What a worker starts with, when nothing is known of its candidate but the source: enough to draw inputs."""
+FURTHER_TRY = 3
+"""A worker whose memory ran out starts again with so many times as much."""
 _USABLE_SHARE = 0.85
 """The rest is for the contexts of the workers (0.5 GiB each) and what escapes the allocator."""
 
@@ -43,17 +43,14 @@ class MemoryBudget:
         self._held = 0
         self._waiting = 0
 
-    def share(self, wanted_bytes: float, scale: int = 1, least_bytes: int = 0) -> "Share":
-        """Wait for the memory and hold it; newcomers come in the order of asking.
-
-        Later wishes are scaled, and never leave less than `least_bytes`.
-        """
-        wanted = self._at_most_all(wanted_bytes)
+    def share(self, wanted_bytes: float, least_bytes: float = 0) -> "Share":
+        """Wait for the memory and hold it, `least_bytes` for good; newcomers come in the order of asking."""
+        wanted = self._at_most_all(max(wanted_bytes, least_bytes))
         with self._turn, self._changed:
             self._changed.wait_for(lambda: self._may_start(wanted))
             self._free_bytes -= wanted
             self._held += 1
-        return Share(self, wanted, scale, least_bytes)
+        return Share(self, wanted, least_bytes)
 
     def _may_start(self, wanted: int) -> bool:
         if not self._held:
@@ -90,15 +87,14 @@ class MemoryBudget:
 class Share:
     """Memory that one worker may use; a context manager that gives it back."""
 
-    def __init__(self, budget: MemoryBudget, held_bytes: int, scale: int, least_bytes: int) -> None:
+    def __init__(self, budget: MemoryBudget, held_bytes: int, least_bytes: float) -> None:
         self._budget = budget
-        self._scale = scale
         self._least_bytes = least_bytes
         self.bytes = held_bytes
 
     def change(self, wanted_bytes: float) -> int:
         """Ask for another size and return what is granted. Raises CrowdedError."""
-        self._budget.change(self, max(wanted_bytes * self._scale, self._least_bytes))
+        self._budget.change(self, max(wanted_bytes, self._least_bytes))
         return self.bytes
 
     def __enter__(self) -> "Share":

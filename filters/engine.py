@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from composer.candidate import Candidate
-from filters.admission import FIRST_BYTES, GIB, SCALES, MemoryBudget, Share
+from filters.admission import FIRST_BYTES, FURTHER_TRY, GIB, MemoryBudget, Share
 from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
 from filters.environment import Environment
@@ -162,24 +162,19 @@ class Engine:
         job = self._job(candidate, mode)
         if self._memory is None:
             return self._converse(spawner, job).measurement()
-        first = FIRST_BYTES if peak_mb is None else int(peak_mb * 1.1e6) + GIB
-        for scale in SCALES:
-            job["last_try"] = scale == SCALES[-1] or first * scale >= self._memory.total_bytes
-            measurement = self._admitted(spawner, job, first * scale, scale)
-            if measurement.fault != Reason.OUT_OF_MEMORY or job["last_try"]:
-                break
-        return measurement
-
-    def _admitted(self, spawner: Spawner, job: dict[str, Any], wanted_bytes: int, scale: int) -> Measurement:
-        """Run one job with a share of the device's memory; anew where others held what it needed later."""
-        assert self._memory is not None
-        least_bytes = 0
+        first = FIRST_BYTES if peak_mb is None else peak_mb * 1.1e6 + GIB
+        least = 0
         while True:
-            with self._memory.share(wanted_bytes, scale, least_bytes) as share:
+            with self._memory.share(first, least) as share:
+                job["last_try"] = least >= self._memory.total_bytes
                 conversation = self._converse(spawner, job, share)
-            if conversation.crowded is None:
-                return conversation.measurement()
-            wanted_bytes = least_bytes = conversation.crowded.wanted_bytes
+            measurement = conversation.measurement()
+            if conversation.crowded is not None:
+                least = conversation.crowded.wanted_bytes
+            elif measurement.fault == Reason.OUT_OF_MEMORY and not job["last_try"]:
+                least = FURTHER_TRY * share.bytes
+            else:
+                return measurement
 
     def _converse(
         self, spawner: Spawner, job: dict[str, Any], share: Share | None = None, *, keep_cache: bool = False
