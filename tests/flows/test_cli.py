@@ -212,8 +212,6 @@ def test_a_killed_audit_goes_on_from_what_it_has_measured(lean, tmp_path, task):
     stopped = lean(*command, "--deadline", 0)
     line = f"v.parquet: the deadline passed with {len(before)} of 3 judged; run the same command again"
     assert_last_line(stopped, 1, line)
-        stopped, 1, f"v.parquet: the deadline passed with {len(before)} of 3 judged; run the same"
-    )
     assert measured(ledger) == before
 
     done = lean(*command, "--deadline", 60)
