@@ -85,6 +85,7 @@ def run(connection: socket) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(channel.job["threads"])
+    _choose_card(channel.job["card"])
     gc.collect()
     mode = channel.job["mode"]
     if mode == "environment":
@@ -98,6 +99,13 @@ def run(connection: socket) -> None:
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
         _run_stages(stages, subject, channel)
     channel.send("end")
+
+
+def _choose_card(number: int | None) -> None:
+    """Let this process see one of several devices only, so that it is `cuda:0` for everybody in it."""
+    if number is not None:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[number] if visible else str(number)
 
 
 def _cap_device_memory(cap_bytes: int) -> None:
