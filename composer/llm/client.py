@@ -33,6 +33,9 @@ PATIENCE_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 """Pauses double from one to the other, with jitter, where the server names none."""
 
+REFUSES = "refuses the request; fit section [llm] of the settings"
+"""Said of an endpoint that refuses the very first one."""
+
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _MISSING = (404, 405, 501)
 _AGAIN = (408, 409, 425, 429)
@@ -161,9 +164,6 @@ class ChatClient:
         if not self._breaker.ever_replied:
             raise EndpointSettingsError(f"{self.base_url}: {REFUSES} ({text})")
         raise RequestRefusedError(text)
-
-
-REFUSES = "refuses the request; fit section [llm] of the settings"
 
 
 def is_refusal(status: int) -> bool:

@@ -25,7 +25,7 @@ class Probe:
     fault: str | None
     """Why a plain question got no reply."""
     schema: str
-    """`honoured`, `ignored` or `refused`."""
+    """`honoured`, `ignored` or `refused`; `unknown` with a fault."""
 
 
 async def probed(client: ChatClient, settings: LlmSettings, model: str) -> Probe:
