@@ -143,3 +143,33 @@ def test_a_full_disk_leaves_nothing_half_written(small_disk, run):
     with pytest.raises(StorageError, match="the disk is full; free some space"):
         export(large, "kernelbench", small_disk / "out")
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_set_of_another_version_keeps_its_baselines(run, tmp_path):
+    """Columns that this version added or dropped are no reason to lose the measured times."""
+    (file,) = run.glob("dataset/data/train-*.parquet")
+    table = pq.read_table(file)
+    older = table.drop_columns(["llm_mode", "prompt_version"]).append_column(
+        "since", pa.array([1] * len(table))
+    )
+    pq.write_table(older, tmp_path / "older.parquet")
+    tasks = read_tasks(str(tmp_path / "older.parquet"))
+    assert {task.carried["eager_ms"] for task in tasks} == {2.0}
+    assert tasks[0].ops == ("torch.exp",)
+
+
+def test_columns_of_ours_with_other_content_are_told(run, tmp_path):
+    (file,) = run.glob("dataset/data/train-*.parquet")
+    table = pq.read_table(file)
+    for name, values, told in (
+        ("eager_ms", ["fast"], "has other types than ours"),
+        ("split", ["../elsewhere"], r"row 0 has the split '../elsewhere'; name it train or validation"),
+    ):
+        place = table.schema.get_field_index(name)
+        changed = table.set_column(place, name, pa.array(values * len(table)))
+        pq.write_table(changed, tmp_path / "odd.parquet")
+        with pytest.raises(InputError, match=told):
+            read_tasks(str(tmp_path / "odd.parquet"))
+    bare = table.set_column(0, "ops", pa.array([None] * len(table), pa.string()))
+    pq.write_table(bare, tmp_path / "bare.parquet")
+    assert read_tasks(str(tmp_path / "bare.parquet"))[0].ops == ()
