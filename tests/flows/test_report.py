@@ -139,6 +139,8 @@ def test_paper_shows_the_charts_on_white(report, page):
     try:
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.texts("#filters") == page.texts("nav") == []
+        legend = "return getComputedStyle(document.querySelector('.legend li'), '::before').printColorAdjust"
+        assert page.run(legend) == "exact", "without its colours no series is told from another"
     finally:
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
