@@ -16,7 +16,7 @@ import pyarrow as pa
 from composer.candidate import Candidate
 from data.errors import InputError
 from data.schema import DATASET
-from data.tables import rows_of, storage_error, write_parquet
+from data.tables import rows_of, storable, storage_error, write_parquet
 from data.tasksets import labels, open_taskset
 
 _CARRIED = ("difficulty", "eager_ms", "compile_ms", "device_name")
@@ -100,9 +100,12 @@ def export(tasks: Sequence[Task], format: str, out: Path) -> Path:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: is there already and not empty; choose another folder")
-    broken = next((task for task in tasks if not _is_utf8(task.code)), None)
-    if broken:
-        raise InputError(f"task {broken.id}: its text is not UTF-8; leave it out or repair it")
+    broken = next((place for place, task in enumerate(tasks) if not _is_utf8(task.code)), None)
+    if broken is not None:
+        raise InputError(
+            f"task {broken} of {len(tasks):,} (id {tasks[broken].id[:12]}): its text is not UTF-8, which no "
+            "format can hold; leave it out or repair it"
+        )
     unfinished = out.with_name(f".{out.name}.unfinished")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -172,7 +175,7 @@ def write_trl(tasks: Sequence[Task], folder: Path) -> None:
             }
             for task in members
         ]
-        write_parquet(folder / f"{split}.parquet", pa.Table.from_pylist(rows, schema=schema))
+        write_parquet(folder / f"{split}.parquet", _table(rows, schema))
 
 
 def write_verl(tasks: Sequence[Task], folder: Path) -> None:
@@ -216,7 +219,7 @@ def write_verl(tasks: Sequence[Task], folder: Path) -> None:
             }
             for index, task in enumerate(members)
         ]
-        write_parquet(folder / f"{split}.parquet", pa.Table.from_pylist(rows, schema=schema))
+        write_parquet(folder / f"{split}.parquet", _table(rows, schema))
 
 
 FORMATS: dict[str, Callable[[Sequence[Task], Path], None]] = {
@@ -224,6 +227,10 @@ FORMATS: dict[str, Callable[[Sequence[Task], Path], None]] = {
     "trl": write_trl,
     "verl": write_verl,
 }
+
+
+def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([storable(row) for row in rows], schema=schema)
 
 
 def _carried_fields() -> list[tuple[str, pa.DataType]]:

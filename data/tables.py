@@ -37,16 +37,17 @@ def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa
     for row in rows:
         if row.keys() != names:
             raise ValueError(f"columns differ from the schema: {sorted(row.keys() ^ names)}")
-    return pa.Table.from_pylist([_storable(row) for row in rows], schema=arrow_schema(columns))
+    return pa.Table.from_pylist([storable(row) for row in rows], schema=arrow_schema(columns))
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """Return a value as it can stand in a cell; see `table_of`."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, Mapping):
-        return {name: _storable(inner) for name, inner in value.items()}
+        return {name: storable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_storable(inner) for inner in value]
+        return [storable(inner) for inner in value]
     if type(value) is int:
         return max(-_INT64, min(value, _INT64 - 1))
     return value

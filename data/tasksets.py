@@ -21,11 +21,13 @@ import pyarrow as pa
 from composer.candidate import Candidate
 from data.errors import InputError
 from data.files import read_candidates
+from data.quiet import quiet_hub_libraries
 from data.schema import CANDIDATE
 from data.tables import column_names, read_table
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _VARIANT = re.compile(r"_\d+$")
+_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ def hub_tables(name: str) -> list[pa.Table]:
     """Read all splits of a set on the Hugging Face Hub, or of a folder in its format."""
     try:
         from datasets import load_dataset
+
+        quiet_hub_libraries()
     except ImportError:
         raise InputError(f"{name}: the Hub needs the package `datasets`; install it or give a file") from None
     try:
@@ -79,7 +83,7 @@ def hub_tables(name: str) -> list[pa.Table]:
     except Exception as error:  # whatever the network, the Hub or one of its many formats raises
         cause = " ".join(str(error).split())
         raise InputError(
-            f"{name}: neither here nor readable from the Hub ({cause}); check the name"
+            f"{name}: neither here nor readable from the Hub ({cause}); check the name and the network"
         ) from error
 
 
@@ -158,9 +162,11 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _rows(table: pa.Table, where: str) -> Iterator[dict[str, Any]]:
     if "code" not in table.column_names:
+        found = ", ".join(table.column_names[:_NAMES_SHOWN])
+        more = ", …" if len(table.column_names) > _NAMES_SHOWN else ""
         raise InputError(
             f"{where}: no column `code`, which the layouts of Ops-6K, KernelBench and OpWeaver all have "
-            f"(found: {', '.join(table.column_names)}); name the column with the tasks' source so"
+            f"(found: {found}{more}); name the column with the tasks' source so"
         )
     columns = {name: _values(table[name]) for name in table.column_names if name in _FIELDS}
     for position in range(table.num_rows):
