@@ -32,6 +32,7 @@ def main() -> None:
     """Run the command; every expected error becomes one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        _require_utf8(sys.argv)
         code = app(standalone_mode=False) or 0
     except Exception as error:
         code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
@@ -42,6 +43,15 @@ def main() -> None:
     if code == INTERRUPTED:
         _tell("interrupted; what was finished is kept, run the same command again to go on")
     sys.exit(code)
+
+
+def _require_utf8(arguments: list[str]) -> None:
+    """Refuse a name that neither a file of ours nor a line of output can hold."""
+    for argument in arguments:
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"{argument!a}: is not UTF-8; rename the file or folder") from None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
