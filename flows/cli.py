@@ -123,6 +123,7 @@ def run(
 
     Killed or interrupted at any moment, the same command goes on where it stopped.
     """
+    asked = _given(model=model, server=llm, mode=mode, max_cost=max_cost, batch=batch)
     settings = load_settings(
         config,
         {
@@ -132,13 +133,14 @@ def run(
                 deadline_minutes=deadline, unsafe=unsafe,
             ),
             "composer": _given(composer=composer),
-            "llm": _given(model=model, server=llm, mode=mode, max_cost=max_cost, batch=batch),
+            "llm": asked,
             "filters": _given(device=device, workers=workers),
         },
     )  # fmt: skip
-    from flows import llm_run, summary
+    from flows import llm_run, llm_settings, summary
     from flows.run_folder import RunFolder
 
+    llm_settings.require_fitting(asked, composes=llm_run.composes(settings))
     folder = RunFolder(settings.run.run_dir)
     deadline_passed, cost_limit = (False, None) if folder.is_finished(settings) else _synthesize(settings)
     summary.show_run(folder)
@@ -189,12 +191,12 @@ def compose(
     from composer.profiles import profile_for
     from data.files import read_operators, write_candidates
     from filters.engine import Engine
-    from flows import llm_run
+    from flows import llm_run, llm_settings
     from flows.composing import compose_at, composer_of, operators_of
     from flows.progress import Progress
 
-    if dry_run and not llm_run.composes(settings):
-        raise UsageError("--dry-run: only a model costs anything; give --composer llm")
+    given = asked | _given(dry_run=dry_run or None)
+    llm_settings.require_fitting(given, composes=llm_run.composes(settings))
     known = read_operators(operators) if operators else operators_of(settings)
     profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
     if llm_run.composes(settings):

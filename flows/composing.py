@@ -4,9 +4,12 @@ import sys
 from collections.abc import Sequence
 
 from composer.candidate import Candidate
+from composer.llm.assignment import TooFewOperatorsError
+from composer.llm.candidates import LlmComposer
 from composer.profiles import DeviceProfile
 from composer.rule_composer import RuleComposer, TooFewRulesError
 from flows.errors import UsageError
+from flows.llm_settings import effective, model_of
 from flows.progress import Progress
 from flows.settings import Settings
 from ops_crawler import crawl as crawler
@@ -39,6 +42,15 @@ def composer_of(settings: Settings, operators: Sequence[Operator], profile: Devi
             dtypes=settings.composer.dtypes,
         )
     except TooFewRulesError as error:
+        raise UsageError(f"sources: {error}") from None
+
+
+def llm_composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> LlmComposer:
+    """Return what writes the requests to the model of the settings. Raises UsageError."""
+    llm = effective(settings.llm)
+    try:
+        return LlmComposer(operators, profile, llm, model_of(llm), settings.run.seed)
+    except TooFewOperatorsError as error:
         raise UsageError(f"sources: {error}") from None
 
 

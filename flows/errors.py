@@ -4,9 +4,11 @@
 |---|---|---|
 | the result is not the wanted one: rejected, too few rows, verdicts that do not add up | `Unfinished` | 1 |
 | options, settings or files that the user can put right | `UsageError`, `data.errors.InputError` | 2 |
+| no key, address or model that a language model can be asked with | `EndpointSettingsError` | 2 |
 | a package that only this command needs is not installed | `ModuleNotFoundError` for one of `OPTIONAL` | 2 |
 | a path that nothing can lie at, or that this user may not look at | `OSError` with one of `_NO_PLACE` | 2 |
 | the machine failed: disk, ledger, sandbox, Prefect's server, the Hub | `InfrastructureError`, `data.errors.StorageError`, `filters.errors.SandboxFault` | 3 |
+| the endpoint of a language model fails | `EndpointError` | 3 |
 | Ctrl-C, SIGTERM | `KeyboardInterrupt` | 130 |
 
 The text of each is one line: where, what failed, what to do next; `flows.cli` prints it and nothing else.
@@ -16,6 +18,7 @@ traceback.
 
 import errno
 
+from composer.llm.errors import EndpointError, EndpointSettingsError
 from data.errors import InputError, StorageError
 from filters.errors import SandboxFault
 
@@ -36,9 +39,11 @@ EXIT_CODES: dict[type[Exception], int] = {
     Unfinished: 1,
     UsageError: 2,
     InputError: 2,
+    EndpointSettingsError: 2,  # before its base class
     InfrastructureError: 3,
     StorageError: 3,
     SandboxFault: 3,
+    EndpointError: 3,
 }
 INTERRUPTED = 130
 OPTIONAL = ("prefect", "datasets", "huggingface_hub", "openai")

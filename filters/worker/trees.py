@@ -9,7 +9,7 @@ import torch
 
 _INTEGER_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _CHUNK = 1 << 24
-"""Elements hashed at once; bounds the extra memory to 0.4 GB."""
+"""Elements that are hashed or compared at once; bounds the extra memory to 0.8 GB."""
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -40,6 +40,12 @@ def tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in _walk(tree) if is_plain(leaf)]
 
 
+def stored_bytes(tree: Any) -> int:
+    """Return the memory that the plain tensors hold; storage that several share counts once."""
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(tree)}
+    return sum(storages.values())
+
+
 def map_tensors(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Return the tree with every tensor replaced; kinds of tuples and dicts stay what they are."""
     if isinstance(tree, torch.Tensor):
@@ -65,6 +71,17 @@ def structure(tree: Any) -> str:
     if is_plain(tree):
         return f"{dtype_name(tree)}{list(tree.shape)}"
     return type(tree).__name__
+
+
+def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield matching parts of tensors of one shape, small enough that results as large do not matter."""
+    first = tensors[0]
+    if first.numel() <= _CHUNK:
+        yield tensors
+        return
+    longest = max(range(first.dim()), key=lambda dim: first.shape[dim])
+    length = max(1, _CHUNK * first.shape[longest] // first.numel())
+    yield from zip(*(tensor.split(length, longest) for tensor in tensors), strict=True)
 
 
 def dtype_name(tensor: torch.Tensor) -> str:

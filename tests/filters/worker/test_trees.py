@@ -121,3 +121,19 @@ def test_the_digest_of_parts_tells_where_they_end(monkeypatch):
     changed[[3, 67]] = changed[[67, 3]]
     assert trees.digest(changed) != in_parts
     assert trees.digest(tensor.clone()) == in_parts
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 50), (50, 3), (2, 3, 40), (), (0, 4)])
+def test_pieces_are_small_and_make_up_the_whole(shape, monkeypatch):
+    monkeypatch.setattr(trees, "_CHUNK", 20)
+    one = torch.randn(shape)
+    other = torch.zeros(()).expand(shape)
+    parts = list(trees.pieces(one, other))
+    assert all(part.numel() <= max(20, 2 * 3) and rest.shape == part.shape for part, rest in parts)
+    assert sum(float(part.double().sum()) for part, _ in parts) == pytest.approx(float(one.double().sum()))
+    assert sum(part.numel() for part, _ in parts) == one.numel()
+
+
+def test_shared_and_expanded_storage_counts_once():
+    base = torch.zeros(1000)
+    assert trees.stored_bytes([base, {"half": base[:500]}, torch.ones(1).expand(50), None]) == 4004
