@@ -6,6 +6,8 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.cli_examples import EXAMPLES
@@ -175,12 +177,29 @@ def test_an_unknown_format_and_a_full_folder_are_told(opweaver, run):
     assert_refused(opweaver("export", "run", "--format", "trl", "--out", "run"), 2, "run: is there already")
 
 
-def test_every_command_has_an_example_in_its_help(opweaver):
-    names = [command.name or command.callback.__name__ for command in app.registered_commands]
-    assert set(names) <= EXAMPLES.keys()
-    for name, example in EXAMPLES.items():
-        assert example.startswith(f"opweaver {name}")
-    assert (
-        "Example: opweaver publish runs/first --repo ORG/NAME --dry-run"
-        in opweaver("publish", "--help").stdout
-    )
+def test_every_command_has_an_example_in_its_help():
+    def commands(group, *names):
+        for name, command in group.commands.items():
+            inner = hasattr(command, "commands")
+            yield from commands(command, *names, name) if inner else [((*names, name), command)]
+
+    found = dict(commands(typer.main.get_command(app)))
+    assert {" ".join(names) for names in found} == EXAMPLES.keys()
+    for names, command in found.items():
+        shown = CliRunner().invoke(app, [*names, "--help"]).stdout
+        assert " ".join(shown.split()).endswith(f"Example: {EXAMPLES[' '.join(names)]}"), names
+        assert EXAMPLES[" ".join(names)].startswith(f"opweaver {' '.join(names)}")
+        known = {option for parameter in command.params for option in parameter.opts}
+        used = [word for word in EXAMPLES[" ".join(names)].split() if word.startswith("--")]
+        assert set(used) <= known, "the example uses options that exist"
+
+
+def test_the_shell_completes_commands_options_and_values():
+    for words, wanted in {"rep": "report", "export --form": "--format", "export --format t": "trl"}.items():
+        asking = {
+            "COMP_WORDS": f"opweaver {words}",
+            "COMP_CWORD": str(len(words.split())),
+            "_OPWEAVER_COMPLETE": "complete_bash",
+        }
+        done = CliRunner().invoke(app, [], env=asking, prog_name="opweaver")
+        assert done.stdout.split() == [wanted]
