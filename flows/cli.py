@@ -197,7 +197,8 @@ def compose(
 
     given = asked | _given(dry_run=dry_run or None)
     llm_settings.require_fitting(given, composes=llm_run.composes(settings))
-    known = read_operators(operators) if operators else operators_of(settings)
+    loaded = operators_of(settings)  # also where a file is given: its own operators are built from them
+    known = read_operators(operators) if operators else loaded
     profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
     if llm_run.composes(settings):
         from flows import llm_compose

@@ -32,9 +32,12 @@ def operators_of(settings: Settings) -> list[Operator]:
 
 
 def composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> RuleComposer:
-    """Return the composer that the settings ask for. Raises UsageError."""
+    """Return the composer that the settings ask for; own operators that it lacks are told on stderr.
+
+    Raises UsageError.
+    """
     try:
-        return RuleComposer(
+        composer = RuleComposer(
             operators,
             profile,
             settings.run.seed,
@@ -43,6 +46,15 @@ def composer_of(settings: Settings, operators: Sequence[Operator], profile: Devi
         )
     except TooFewRulesError as error:
         raise UsageError(f"sources: {error}") from None
+    own = {operator.name for operator in operators if operator.usage}
+    lacking = sorted(own - {rule.operator for rule in composer.rules})
+    if lacking:
+        print(
+            f"opweaver: left out, because no source in the settings has them: {', '.join(lacking)}; "
+            "name it in `sources`",
+            file=sys.stderr,
+        )
+    return composer
 
 
 def llm_composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> LlmComposer:

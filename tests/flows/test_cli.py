@@ -148,6 +148,29 @@ def test_compose_with_the_same_seed_writes_the_same_bytes(opweaver, tmp_path):
     assert [candidate.index for candidate in read_candidates(tmp_path / "a.parquet")] == list(range(6))
 
 
+def test_own_operators_of_a_file_are_used_where_the_settings_name_their_source_and_told_elsewhere(
+    opweaver, tmp_path
+):
+    source = "examples.own_operators.own_operators:OwnOperators"
+    crawled = opweaver("crawl", "--out", "o.parquet", "--source", "torch", "--source", source)
+    assert crawled.returncode == 0, crawled.stderr
+    own = {operator.name for operator in read_operators(tmp_path / "o.parquet") if operator.usage}
+    command = ("compose", "--count", 2, "--seed", 1, "--operators", "o.parquet", "--out", "c.parquet")
+
+    without = opweaver(*command)
+    assert without.returncode == 0, without.stderr
+    (line,) = [line for line in without.stderr.splitlines() if line.startswith("opweaver: ")]
+    assert line.startswith("opweaver: left out, because no source in the settings has them: ")
+    assert all(name in line for name in own)
+
+    named = replace(
+        opweaver, environment=opweaver.environment | {"OPWEAVER_SOURCES": json.dumps(["torch", source])}
+    )
+    done = named(*command)
+    assert "left out" not in done.stderr
+    assert read_candidates(tmp_path / "c.parquet")[0].source_path in own
+
+
 def test_check_accepts_where_prefect_datasets_and_openai_are_not_installed(lean, task):
     done = lean("check", task(GOOD_TASK), "--json")
     assert done.returncode == 0, done.stderr
