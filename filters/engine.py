@@ -114,7 +114,6 @@ class Engine:
             stack.callback(self._twin.close)
             self._main.wait_ready()
             self._twin.wait_ready()
-            self.cards: Sequence[Card] = (Card(),)
             self.environment, self.cards = self._ask_environment()
             if self._settings.compile_backend == "inductor":
                 self._warm_compiler()
