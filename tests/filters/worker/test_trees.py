@@ -101,6 +101,13 @@ def test_different_bits_and_digests(left, right):
     assert trees.digest(left) != trees.digest(right) or trees.leaves(right)[-1] == 3
 
 
+def test_no_flip_of_signs_goes_unnoticed():
+    values = torch.randn(12)
+    digests = {trees.digest(values * (1 - 2 * torch.randint(0, 2, (12,)))) for _ in range(2000)}
+    different = 4096 * (1 - (1 - 1 / 4096) ** 2000)
+    assert len(digests) == pytest.approx(different, rel=0.05)
+
+
 def test_leaves_that_are_no_tensors_are_compared_by_value():
     assert trees.same_bits([1.5, "a", float("nan")], [1.5, "a", float("nan")])
     assert not trees.same_bits([1.5], [2.5])
