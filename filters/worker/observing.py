@@ -216,12 +216,11 @@ class _Stopwatch(TorchDispatchMode):
         return result
 
 
-def tensor_time_share(subject: Subject) -> float:
+def tensor_time_share(subject: Subject, inputs: list[Any]) -> float:
     """Return the share of a forward that is spent inside aten calls; sleep and Python loops are outside.
 
     The median of a few forwards: one alone may have been interrupted.
     """
-    inputs = subject.fresh_inputs()
     return statistics.median(_one_share(subject, inputs) for _ in range(_SHARES))
 
 

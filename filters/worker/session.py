@@ -238,8 +238,9 @@ class _Timer:
         recorded = self._recorded.get("tensor_time_share")
         if recorded is not None:
             return recorded
+        inputs = self._subject.fresh_inputs()
         with self._subject.guard("forward_failed", "forward"), self._channel.exclusive():
-            return observing.tensor_time_share(self._subject)
+            return observing.tensor_time_share(self._subject, inputs)
 
     def _time(self, prefix: str, model: Any) -> Facts:
         names = {"median_ms": f"{prefix}_ms", "iqr_ms": f"{prefix}_ms_iqr", "samples": f"{prefix}_samples"}
