@@ -33,11 +33,9 @@ def labels(subject: Subject) -> dict[str, Any]:
     """Facts of the stage `labels`."""
     trace = OperatorTrace(subject.model)
     inputs = subject.fresh_inputs()
-    with trace.running():
-        subject.forward(inputs)
+    subject.forward(inputs, within=trace.running)
     aten = AtenTrace()
-    with FlopCounterMode(display=False) as flops, aten:
-        subject.forward(inputs)
+    subject.forward(inputs, within=aten.running)
     subject.dtypes = aten.dtypes
     return {
         "ops": list(dict.fromkeys(trace.calls)),
@@ -45,7 +43,7 @@ def labels(subject: Subject) -> dict[str, Any]:
         "ineffective_ops": _ineffective(subject, trace),
         "aten_ops": sorted(aten.names),
         "aten_nodes": aten.calls,
-        "flops": int(flops.get_total_flops()),
+        "flops": aten.flops,
         "bytes": aten.bytes,
     }
 
@@ -68,7 +66,10 @@ class OperatorTrace(TorchFunctionMode):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Record what runs inside this block."""
+        """Record what runs inside this block, from nothing."""
+        self._inside = 0
+        self.calls = []
+        self.signature = []
         handles = []
         for module in self._model.modules():
             if module_element(module) is not None:
@@ -138,8 +139,7 @@ def _changes(subject: Subject, number: int, right: list[torch.Tensor], replace: 
     trace = OperatorTrace(subject.model, number, replace)
     inputs = subject.fresh_inputs()  # a replaced result may be an input's memory
     try:
-        with trace.running():
-            output = subject.forward(inputs)
+        output = subject.forward(inputs, within=trace.running)
     except CandidateFault:
         return True  # what follows cannot do without this operator
     except CannotTell:
@@ -170,14 +170,18 @@ def _in_place(result: Any, args: tuple[Any, ...]) -> bool:
 
 
 class AtenTrace(TorchDispatchMode):
-    """aten calls of one forward: names, number, bytes touched, floating dtypes."""
+    """aten calls of one forward: names, number, bytes touched, floating dtypes, FLOPs."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Record what runs inside this block, from nothing."""
         self.names: set[str] = set()
         self.calls = 0
         self.bytes = 0
         self.dtypes: set[torch.dtype] = set()
+        with FlopCounterMode(display=False) as counter, self:
+            yield
+        self.flops = int(counter.get_total_flops())
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))

@@ -5,6 +5,7 @@ import importlib.util
 import resource
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,12 +114,22 @@ class Subject:
         moved = tensor.to(self.device)
         return moved if moved.is_leaf else moved.detach().requires_grad_(moved.requires_grad)
 
-    def forward(self, inputs: list[Any], model: nn.Module | None = None) -> Any:
-        """Run one eager forward to its end, as every consumer does: without gradients."""
+    def forward(
+        self,
+        inputs: list[Any],
+        model: nn.Module | None = None,
+        *,
+        within: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> Any:
+        """Run one eager forward to its end, as every consumer does: without gradients.
+
+        What observes it is made by `within`: a forward that runs out of memory is run again from its start.
+        """
 
         def run() -> Any:
-            output = (self.model if model is None else model)(*inputs)
-            self.synchronize()
+            with within():
+                output = (self.model if model is None else model)(*inputs)
+                self.synchronize()
             return output
 
         with torch.no_grad():

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from filters.worker.device_memory import Memory
 from filters.worker.observing import AtenTrace, OperatorTrace, labels, tensor_time_share
 from tests.filters.models import passing_on
 
@@ -91,13 +92,15 @@ def test_cost_of_a_matrix_product(subject):
 
 
 def test_expanded_dimensions_are_read_once():
-    with AtenTrace() as trace:
+    trace = AtenTrace()
+    with trace.running():
         torch.ones(1, 1000).expand(500, 1000) + torch.ones(500, 1000)
     assert trace.bytes == 4 * (1000 + 500_000 + 500_000 + 500_000 + 1000)
 
 
 def test_floating_dtypes_of_intermediate_results():
-    with AtenTrace() as trace:
+    trace = AtenTrace()
+    with trace.running():
         (torch.ones(4).bfloat16() * 2).double().long()
     assert trace.dtypes == {torch.float32, torch.bfloat16, torch.float64}
 
@@ -130,3 +133,31 @@ def test_time_outside_tensor_work_is_noticed(subject):
     assert tensor_time_share(made, made.inputs) < 0.2
     made = subject(busy, "[torch.randn(700, 700)]")
     assert tensor_time_share(made, made.inputs) > 0.5
+
+
+def test_a_forward_that_runs_out_of_memory_half_way_is_observed_from_its_start(subject):
+    class MoreEachTime(Memory):
+        def more(self):
+            return True
+
+    body = """
+    class Model(nn.Module):
+        short = False
+
+        def forward(self, x):
+            x = torch.logsumexp(x @ x.T, dim=0)
+            Model.short = not Model.short
+            if Model.short:
+                raise MemoryError
+            return x.cos()
+    """
+    made = subject(body, "[torch.randn(8, 16)]", built=False)
+    made.memory = MoreEachTime()
+    made.build()
+    made.inputs = made.draw(0)
+    made.output = made.forward(made.fresh_inputs())
+    found = labels(made)
+    assert found["ops"] == ["torch.matmul", "torch.logsumexp", "torch.cos"]
+    assert found["ineffective_ops"] == []
+    assert found["flops"] == 2 * 8 * 16 * 8
+    assert found["signature"].count("logsumexp") == 1, found["signature"]
