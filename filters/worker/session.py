@@ -86,7 +86,8 @@ def run(connection: socket) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(channel.job["threads"])
-    _choose_card(channel.job["card"])
+    if channel.job["device"] == "cuda":
+        _choose_card(channel.job["card"])
     gc.collect()
     mode = channel.job["mode"]
     if mode == "environment":
@@ -106,6 +107,8 @@ def _choose_card(number: int | None) -> None:
     if number is not None:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
         os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[number] if visible else str(number)
+    # torch would ask NVML, which sees no device in some sandboxes where CUDA does
+    torch.cuda._cached_device_count = torch._C._cuda_getDeviceCount()
 
 
 def _bytes_to_conduct(subject: Subject) -> int:
