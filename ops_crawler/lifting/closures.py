@@ -1,0 +1,231 @@
+"""The closure of a layer class: every definition of the library that its text needs, dependencies first."""
+
+import ast
+import builtins
+import hashlib
+import re
+import symtable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from ops_crawler.lifting.cleaning import ROPE_TABLE, cleaned, last_name
+from ops_crawler.lifting.library import PACKAGE, Definition, LibraryFile, modeling_modules, read
+from ops_crawler.lifting.reasons import NotLiftedError
+
+ACTIVATIONS = "ACT2FN"
+"""The table of activations; bound when the configuration is known."""
+_MODULES = frozenset("torch math typing collections dataclasses functools".split())
+_MODULE_BASES = re.compile(r"^(torch\.)?nn\.\w+$")
+_LIBRARY_PARTS = frozenset(
+    """PreTrainedModel ModelOutput PreTrainedConfig PretrainedConfig GenerationMixin Cache DynamicCache
+    EncoderDecoderCache StaticCache ALL_ATTENTION_FUNCTIONS AutoModel AutoConfig AutoBackbone
+    ALL_LAYERNORM_LAYERS""".split()
+)
+_DEFINITIONS_MAX = 60
+"""Definitions of one closure; what needs more is a model, not a layer."""
+
+
+@dataclass(frozen=True)
+class Closure:
+    """All that one class needs of the library."""
+
+    module: str
+    name: str
+    """Of the class."""
+    definitions: tuple[tuple[str, str], ...]
+    """Module and name, in an order in which they can be defined; the class comes last."""
+    imports: dict[str, tuple[str, str | None]]
+    """Names from outside the library: module, and the name in it."""
+    tables: frozenset[str]
+    """Helpers that are bound once the configuration is known."""
+
+    def trees(self) -> Iterator[tuple[str, Definition]]:
+        """Yield name and syntax tree of the definitions."""
+        for module, name in self.definitions:
+            yield name, _definition(module, name)
+
+    def also(self, module: str, name: str) -> "Closure":
+        """Return the closure with one more definition, and all that it needs, in front."""
+        found = _Search()
+        found.add(module, name)
+        found.add(self.module, self.name)
+        return Closure(self.module, self.name, tuple(found.done), found.imports, frozenset(found.tables))
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of the text with the names of its definitions numbered: equal for one text under two names."""
+        numbers = {name: f"d{number}" for number, (_, name) in enumerate(self.definitions)}
+        text = "\n".join(_text(*definition) for definition in self.definitions)
+        words = re.compile(r"\b(?:" + "|".join(map(re.escape, numbers)) + r")\b")
+        imports = sorted(f"{name}={module}.{what}" for name, (module, what) in self.imports.items())
+        canonical = "\n".join([words.sub(lambda found: numbers[found[0]], text), *imports])
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def layer_classes(module: str) -> list[str]:
+    """Return the classes of a modeling module that are layers: modules of torch, but no whole models."""
+    file = read(module)
+    if file is None:
+        return []
+    names = (name for name, node in file.definitions.items() if isinstance(node, ast.ClassDef))
+    return [name for name in names if _kind(module, name) == "layer"]
+
+
+def all_layer_classes() -> Iterator[tuple[str, str]]:
+    """Yield module and name of every layer class of the library."""
+    for module in modeling_modules():
+        for name in layer_classes(module):
+            yield module, name
+
+
+def closure_of(module: str, name: str) -> Closure:
+    """Return the closure of a class. Raises `NotLiftedError`."""
+    found = _Search()
+    found.add(module, name)
+    return Closure(module, name, tuple(found.done), found.imports, frozenset(found.tables))
+
+
+class _Search:
+    """Walks from a class to all that it needs, dependencies first."""
+
+    def __init__(self) -> None:
+        self.done: dict[tuple[str, str], None] = {}
+        self.open: set[tuple[str, str]] = set()
+        self.owners: dict[str, str] = {}
+        self.imports: dict[str, tuple[str, str | None]] = {}
+        self.tables: set[str] = set()
+
+    def add(self, module: str, name: str) -> None:
+        if (module, name) in self.done or (module, name) in self.open:
+            return
+        if self.owners.setdefault(name, module) != module or name in self.imports:
+            raise NotLiftedError("library_part", f"two definitions are called {name}")
+        if len(self.open) + len(self.done) >= _DEFINITIONS_MAX:
+            raise NotLiftedError("library_part", f"more than {_DEFINITIONS_MAX} definitions")
+        node = _definition(module, name)
+        if isinstance(node, ast.ClassDef) and _kind(module, name) != "layer":
+            _refuse_models(module, node)
+        self.open.add((module, name))
+        for needed in _free_names(module, name):
+            self.resolve(module, needed)
+        self.open.discard((module, name))
+        self.done[module, name] = None
+
+    def resolve(self, module: str, name: str) -> None:
+        if name in (ACTIVATIONS, ROPE_TABLE):
+            self.tables.add(name)
+            return
+        if name in _LIBRARY_PARTS:
+            raise NotLiftedError("library_part", name)
+        file = _file(module)
+        if name in file.definitions:
+            self.add(module, name)
+        elif name in file.imports:
+            self.outside(name, *file.imports[name])
+        elif not hasattr(builtins, name):
+            raise NotLiftedError("library_part", f"{name} is defined conditionally")
+
+    def outside(self, bound: str, module: str, name: str | None) -> None:
+        root = module.partition(".")[0]
+        if root in _MODULES:
+            if self.imports.setdefault(bound, (module, name)) != (module, name) or bound in self.owners:
+                raise NotLiftedError("library_part", f"{bound} is imported in two ways")
+        elif root != PACKAGE:
+            raise NotLiftedError("foreign_import", root)
+        elif name is None:
+            raise NotLiftedError("library_part", module)
+        else:
+            home, original = _home(module, name)
+            if original != bound:
+                raise NotLiftedError("library_part", f"{original} under another name")
+            self.add(home, original)
+
+
+@cache
+def _home(module: str, name: str) -> tuple[str, str]:
+    """Return where a name that is imported from a module of the library is defined."""
+    file = read(module)
+    for _ in range(5):
+        if file is None:
+            break
+        if name in file.definitions:
+            return file.module, name
+        if name not in file.imports or file.imports[name][1] is None:
+            break
+        source, found = file.imports[name]
+        file, name = read(source), found or name
+    raise NotLiftedError("library_part", f"{module}.{name}")
+
+
+def _file(module: str) -> LibraryFile:
+    file = read(module)
+    if file is None:
+        raise NotLiftedError("library_part", module)
+    return file
+
+
+@cache
+def _definition(module: str, name: str) -> Definition:
+    node: Definition = cleaned(_file(module).definitions[name])
+    return node
+
+
+@cache
+def _text(module: str, name: str) -> str:
+    return ast.unparse(_definition(module, name))
+
+
+@cache
+def _free_names(module: str, name: str) -> tuple[str, ...]:
+    """Return the names that a definition reads and does not bind itself, in no order of meaning."""
+    table = symtable.symtable(_text(module, name), module, "exec")
+    bound = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()} - {name}
+    used: set[str] = set()
+    waiting = [table]
+    while waiting:
+        scope = waiting.pop()
+        waiting += scope.get_children()
+        outer = scope.get_type() == "module"
+        used |= {s.get_name() for s in scope.get_symbols() if s.is_referenced() and (outer or s.is_global())}
+    return tuple(sorted(used - bound - {name}))
+
+
+@cache
+def _kind(module: str, name: str) -> str:
+    """Return `layer` for modules of torch, `model` for what derives from the library's models, else `other`."""
+    node = _file(module).definitions[name]
+    if not isinstance(node, ast.ClassDef):
+        return "other"
+    kinds = set()
+    for base in node.bases:
+        text = ast.unparse(base)
+        if _MODULE_BASES.match(text) or text == "GradientCheckpointingLayer":
+            kinds.add("layer")
+        elif last_name(base) in ("PreTrainedModel", "GenerationMixin"):
+            kinds.add("model")
+        elif isinstance(base, ast.Name):
+            kinds.add(_kind_of_name(module, base.id))
+    return next((kind for kind in ("model", "layer") if kind in kinds), "other")
+
+
+def _kind_of_name(module: str, name: str) -> str:
+    file = _file(module)
+    if name in file.definitions:
+        return _kind(module, name)
+    source, original = file.imports.get(name, ("", None))
+    if source == "torch.nn":
+        return "layer"
+    if not source.startswith(f"{PACKAGE}.") or original is None:
+        return "other"
+    try:
+        return _kind(*_home(source, original))
+    except NotLiftedError:
+        return "other"
+
+
+def _refuse_models(module: str, node: ast.ClassDef) -> None:
+    if _kind(module, node.name) == "model":
+        raise NotLiftedError("base_model", node.name)
+    if any(last_name(base) in ("ModelOutput", "OrderedDict", "UserDict") for base in node.bases):
+        raise NotLiftedError("library_part", f"{node.name}, a record of the library")

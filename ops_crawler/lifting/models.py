@@ -1,0 +1,120 @@
+"""Whole models of the library, built small and called on inputs that their forward's parameters ask for.
+
+Runs only in the process of the originals.
+"""
+
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ops_crawler.lifting.scaling import TOKENS, shrink
+
+_FRAMES = 4
+_SAMPLES = 4000
+"""Length of raw audio in the small runs."""
+
+
+def model_classes(module: ModuleType) -> list[type[nn.Module]]:
+    """Return the models that a modeling module defines, plain ones before those with heads."""
+    from transformers import PreTrainedModel
+
+    found = [
+        cls
+        for cls in vars(module).values()
+        if inspect.isclass(cls) and issubclass(cls, PreTrainedModel) and cls.__module__ == module.__name__
+    ]
+    found = [cls for cls in found if "forward" in vars(cls) and cls.config_class is not None]
+    return sorted(found, key=lambda cls: ("For" in cls.__name__, len(cls.__name__), cls.__name__))
+
+
+def build(cls: Any, divisor: int) -> nn.Module:
+    """Return a small model in eval mode; whatever the library raises passes through."""
+    config = cls.config_class()
+    shrink(config, divisor)
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    model: nn.Module = cls(config)
+    return model.eval()
+
+
+def sub_configs(config: Any) -> Iterator[Any]:
+    """Yield a configuration and all that it contains."""
+    yield config
+    for value in vars(config).values():
+        if hasattr(value, "to_dict") and value is not config:
+            yield from sub_configs(value)
+
+
+def inputs_for(model: Any, batch: int, tokens: int = TOKENS) -> dict[str, Any]:
+    """Return inputs by name, as the forward's parameters ask for them."""
+    parameters = inspect.signature(model.forward).parameters
+    made = {name: _input(name, model, batch, tokens) for name in parameters}
+    given = {name: value for name, value in made.items() if value is not None}
+    if "input_ids" in given:
+        given.pop("inputs_embeds", None)
+    if "use_cache" in parameters:
+        given["use_cache"] = False
+    for name, parameter in parameters.items():
+        if parameter.default is inspect.Parameter.empty and name not in given and name in _REQUIRED:
+            given[name] = _REQUIRED[name](model, batch, tokens)
+    return given
+
+
+def _read(config: Any, *names: str, default: Any = None) -> Any:
+    for part in sub_configs(config):
+        for name in names:
+            value = getattr(part, name, None)
+            if value is not None:
+                return value[0] if isinstance(value, list | tuple) and value else value
+    return default
+
+
+def _input(name: str, model: Any, batch: int, tokens: int) -> Any:
+    config = model.config
+    if name in ("input_ids", "decoder_input_ids"):
+        vocabulary = _read(config, "vocab_size", default=128)
+        return torch.randint(3, max(4, min(vocabulary, 512) - 1), (batch, tokens))
+    if name in ("pixel_values", "pixel_values_videos"):
+        return _pixels(model, batch, name)
+    if name == "input_features":
+        mel = _read(config, "num_mel_bins", "feature_size", "n_mels", "input_feat_per_channel", default=80)
+        length = 2 * _read(config, "max_source_positions", default=64)
+        frames_first = "lm" not in type(model).__name__.lower() and "hisper" not in type(model).__name__
+        return torch.randn((batch, min(length, 3000), mel) if frames_first else (batch, mel, min(length, 3000)))
+    if name in ("input_values",):
+        mel = _read(config, "num_mel_bins", default=None)
+        length = _read(config, "max_length", default=1024)
+        return torch.randn(batch, length, mel) if mel and "AST" in type(model).__name__ else torch.randn(batch, _SAMPLES)
+    if name == "bbox":
+        corners = torch.randint(0, 100, (batch, tokens, 2))
+        return torch.cat([corners, corners + 10], dim=-1)
+    return None
+
+
+def _pixels(model: Any, batch: int, name: str) -> Tensor:
+    config = model.config
+    size = _read(config, "image_size", "input_size", default=64)
+    size = size.get("height", 64) if isinstance(size, dict) else size
+    channels = _read(config, "num_channels", "in_channels", "in_chans", "num_input_channels", default=3)
+    channels = channels if isinstance(channels, int) and channels <= 16 else 3
+    frames = _read(config, "num_frames")
+    if frames or name.endswith("videos"):
+        return torch.randn(batch, frames or _FRAMES, channels, size, size)
+    return torch.randn(batch, channels, size, size)
+
+
+def _hidden(model: Any, batch: int, tokens: int) -> Tensor:
+    return torch.randn(batch, tokens, _read(model.config, "hidden_size", "d_model", "embed_dim", default=64))
+
+
+_REQUIRED = {
+    "inputs_embeds": _hidden,
+    "hidden_states": _hidden,
+    "encoder_hidden_states": _hidden,
+    "input_embeds": _hidden,
+}
+"""Inputs that are made only where a model cannot do without."""
