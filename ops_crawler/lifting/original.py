@@ -105,12 +105,18 @@ def _run_models(
 
 def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]]) -> dict[str, Occurrence]:
     """Return what is known of the classes in a model of the library's widths, run without memory."""
+    from transformers import masking_utils
+
+    packed = masking_utils.find_packed_sequence_indices
+    masking_utils.find_packed_sequence_indices = lambda position_ids: None  # it looks at values
     try:
         with occurrences(classes) as met, _time_limit(MODEL_SECONDS), torch.device("meta"):
             model = build(cls, 0)
             run(model, inputs_for(model, BATCHES[0], FULL_TOKENS), met, 0)
     except Exception:  # noqa: BLE001  some models need values; they have their small size alone
         return {}
+    finally:
+        masking_utils.find_packed_sequence_indices = packed
     return dict(met)
 
 

@@ -1,0 +1,171 @@
+"""Lift every layer class of the installed transformers, several families at once."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from ops_crawler.lifting.closures import all_layer_classes, closure_of
+from ops_crawler.lifting.lifted import LiftedLayer, layer_from
+from ops_crawler.lifting.reasons import NotLiftedError
+
+FAMILY_SECONDS = 40
+"""Limit for one modeling module on either side."""
+_TRIED_PER_CLOSURE = 3
+"""Classes of one closure that are tried; the first that succeeds, in the order of modules, stands for all."""
+
+Name = tuple[str, str]
+"""Module and class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why one class is not lifted."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifting:
+    """What became of every layer class of the library."""
+
+    layers: tuple[LiftedLayer, ...]
+    """One for each closure that could be lifted, sorted by module and name."""
+    refusals: Mapping[Name, Refusal]
+    """All other classes."""
+
+
+def closures() -> tuple[dict[Name, str], dict[Name, Refusal]]:
+    """Return the digest of each layer class's closure, and the classes that have none."""
+    digests: dict[Name, str] = {}
+    refusals: dict[Name, Refusal] = {}
+    for name in all_layer_classes():
+        try:
+            digests[name] = closure_of(*name).digest
+        except NotLiftedError as error:
+            refusals[name] = Refusal(reason=error.reason, detail=error.detail)
+    return digests, refusals
+
+
+def lift(advance: Callable[[int, int], None] = lambda done, total: None, only: str = "") -> Lifting:
+    """Return all layers; `advance` is told after each module, `only` limits to modules that contain it."""
+    digests, refusals = closures()
+    digests = {name: digest for name, digest in digests.items() if only in name[0]}
+    classes = defaultdict(list)
+    for name, digest in digests.items():
+        classes[digest].append(name)
+    tried = {name for names in classes.values() for name in names[:_TRIED_PER_CLOSURE]}
+    jobs: dict[str, list[str]] = defaultdict(list)
+    for module, cls in sorted(tried):
+        jobs[module].append(cls)
+    found: dict[Name, LiftedLayer | Refusal] = {}
+    for number, (module, results) in enumerate(_outcomes(jobs), 1):
+        found |= {(module, one["name"]): _outcome(one) for one in results}
+        advance(number, len(jobs))
+    layers: list[LiftedLayer] = []
+    for names in classes.values():
+        lifted = [one for one in map(found.get, names) if isinstance(one, LiftedLayer)]
+        layers += lifted[:1]
+        for name in names:
+            outcome = found.get(name)
+            if lifted and outcome is not lifted[0]:
+                first = f"{lifted[0].module}.{lifted[0].name}"
+                refusals[name] = Refusal(reason="same_closure", detail=first)
+            elif not lifted:
+                last = next(one for one in map(found.get, names) if isinstance(one, Refusal))
+                refusals[name] = outcome if isinstance(outcome, Refusal) else last
+    ordered = sorted(layers, key=lambda layer: (layer.module, layer.name))
+    return Lifting(layers=tuple(ordered), refusals=dict(sorted(refusals.items())))
+
+
+def _outcome(fields: Mapping[str, Any]) -> LiftedLayer | Refusal:
+    if "layer" in fields:
+        return layer_from(fields["layer"])
+    return Refusal(reason=fields["reason"], detail=fields["detail"])
+
+
+def _outcomes(jobs: Mapping[str, list[str]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield each module with what became of its classes; as many at once as there are cores."""
+    lanes = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory(prefix="opweaver-lifting-") as folder, ThreadPoolExecutor(lanes) as pool:
+        idle: SimpleQueue[_Lane] = SimpleQueue()
+        opened = [_Lane(Path(folder)) for _ in range(lanes)]
+        for lane in opened:
+            idle.put(lane)
+        try:
+            yield from pool.map(lambda job: _in_lane(idle, *job), jobs.items())
+        finally:
+            for lane in opened:
+                lane.close()
+
+
+def _in_lane(idle: "SimpleQueue[_Lane]", module: str, names: list[str]) -> tuple[str, list[dict[str, Any]]]:
+    lane = idle.get()
+    try:
+        return module, lane.lift(module, names)
+    finally:
+        idle.put(lane)
+
+
+class _Lane:
+    """Two processes that work on one family after the other: the originals' and the extracts'."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.sides = [_start("original"), _start("extract")]
+
+    def lift(self, module: str, names: list[str]) -> list[dict[str, Any]]:
+        recorded = self.folder / f"{module.replace('.', '_')}.pt"
+        job = {"module": module, "names": names, "recorded": str(recorded), "seconds": FAMILY_SECONDS}
+        for side in self.sides:
+            said = _ask(side, job)
+            if said != "done":
+                reason = "time_limit" if said == "time_limit" else "original_fails"
+                return [{"name": name, "reason": reason, "detail": f"{module}: {said}"} for name in names]
+        results: list[dict[str, Any]] = json.loads(recorded.with_suffix(".json").read_text(encoding="utf-8"))
+        for file in self.folder.glob(f"{recorded.stem}*"):
+            file.unlink()
+        return results
+
+    def close(self) -> None:
+        for side in self.sides:
+            side.stdin.close()  # type: ignore[union-attr]
+            side.wait()
+
+
+def _start(side: str) -> "subprocess.Popen[str]":
+    root = Path(__file__).resolve().parents[2]
+    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        [sys.executable, "-m", "ops_crawler.lifting.server", side],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+    )
+
+
+def _ask(side: "subprocess.Popen[str]", job: Mapping[str, Any]) -> str:
+    assert side.stdin is not None
+    assert side.stdout is not None
+    side.stdin.write(json.dumps(job) + "\n")
+    side.stdin.flush()
+    return side.stdout.readline().strip() or "the process ended"
+
+
+def counts(refusals: Iterable[Refusal]) -> dict[str, int]:
+    """Return how many classes have each reason."""
+    found: dict[str, int] = defaultdict(int)
+    for refusal in refusals:
+        found[refusal.reason] += 1
+    return dict(sorted(found.items(), key=lambda each: -each[1]))
