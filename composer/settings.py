@@ -15,3 +15,10 @@ class ComposerSettings(BaseModel):
         "auto",
         description="Device that sizes are solved for; auto: h200 where candidates run on CUDA, else cpu.",
     )
+    layers_share: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of candidates that are layers lifted from transformers, as long as there are new "
+        "ones; needs `transformers` among the sources.",
+    )

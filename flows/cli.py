@@ -126,7 +126,10 @@ def compose(
 
     known = read_operators(operators) if operators else pipeline.operators_of(settings)
     profile = pipeline.profile_for(settings, Engine(settings.filters, settings.policy).device)
-    write_candidates(out, pipeline.compose_at(range(count), known, profile, settings.run.seed, Progress()))
+    share = settings.composer.layers_share
+    write_candidates(
+        out, pipeline.compose_at(range(count), known, profile, settings.run.seed, Progress(), share)
+    )
     typer.echo(f"{count:,} candidates: {out}")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from flows.cli_layers import tell_layers, verify_layers
 from flows.settings import load_settings
 from ops_crawler.operator import Operator
 
@@ -26,7 +27,9 @@ def register(app: typer.Typer) -> None:
 def crawl(
     out: Annotated[Path, typer.Option(help="Parquet file to write.")],
     source: Annotated[list[str] | None, typer.Option(help=SOURCE_HELP)] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Execute all example calls again.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Execute all example calls again, lift all layers anew.")
+    ] = False,
 ) -> None:
     """List the operators of the installed libraries, and those of your own."""
     settings = load_settings(options={"sources": tuple(source)} if source else {})
@@ -36,9 +39,15 @@ def crawl(
     operators = operators_of(settings)
     write_operators(out, operators)
     show_operators(operators)
-    _tell_differences([operator for operator in operators if operator.source == "torch"])
-    if verify:
-        _verify(operators)
+    of_torch = [operator for operator in operators if operator.source == "torch"]
+    of_transformers = [operator for operator in operators if operator.source == "transformers"]
+    _tell_differences(of_torch)
+    if of_transformers:
+        tell_layers(of_transformers)
+    if verify and of_torch:
+        _verify(of_torch)
+    if verify and of_transformers:
+        verify_layers()
     typer.echo(f"{len(operators):,} operators: {out}")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from composer.candidate import Candidate
+from composer.layers import MixedComposer, NoLayersError
 from composer.profiles import PROFILES, DeviceProfile
 from composer.rule_composer import RuleComposer, TooFewRulesError
 from data.dataset import write_dataset
@@ -96,6 +97,7 @@ def opened(settings: Settings) -> Iterator[Run]:
                 "seed": settings.run.seed,
                 "sources": settings.sources,
                 "composer": settings.composer.composer,
+                "layers_share": settings.composer.layers_share,
                 "profile": run.profile.name,
             }
         )
@@ -156,7 +158,12 @@ def _new_round(run: Run) -> list[Candidate]:
     first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
     operators = read_operators(run.folder.operators)
     candidates = compose_at(
-        range(first, first + size), operators, run.profile, run.settings.run.seed, run.progress
+        range(first, first + size),
+        operators,
+        run.profile,
+        run.settings.run.seed,
+        run.progress,
+        run.settings.composer.layers_share,
     )
     run.ledger.add_candidates(candidates)
     return candidates
@@ -168,13 +175,15 @@ def compose_at(
     profile: DeviceProfile,
     seed: int,
     progress: Progress,
+    layers_share: float = 0.0,
 ) -> list[Candidate]:
     """Return the candidates with these indices."""
     if not places:
         return []
     try:
-        composer = RuleComposer(operators, profile, seed)
-    except TooFewRulesError as error:
+        rules = RuleComposer(operators, profile, seed)
+        composer = MixedComposer(rules, operators, layers_share) if layers_share else rules
+    except (TooFewRulesError, NoLayersError) as error:
         raise UsageError(f"sources: {error}") from None
     candidates = []
     with progress.stage("composing", len(places)):

@@ -93,14 +93,14 @@ class _Binder(ast.NodeTransformer):
             self.forward(tree)
         return ast.fix_missing_locations(fold(tree))
 
-    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> Any:
         if node.id == self.target:
             return ast.Name("Model", node.ctx)
         if node.id == ACTIVATIONS or node.id in _FORBIDDEN:
             raise NotLiftedError("forbidden_python", node.id)
         return node
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.value, ast.Name) and node.value.id == ACTIVATIONS:
             return self.activation()
         return self.generic_visit(node)
@@ -109,7 +109,7 @@ class _Binder(ast.NodeTransformer):
         expression = self.recorded.activation
         return ast.parse(expression or "nn.Identity()", mode="eval").body
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name in ("getattr", "hasattr") and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant):
             return self.attribute(name, node)

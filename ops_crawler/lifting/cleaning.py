@@ -21,7 +21,9 @@ from typing import Any
 
 from ops_crawler.lifting.folding import fold
 
-_KEPT_DECORATORS = frozenset("property staticmethod classmethod dataclass setter lru_cache cache wraps".split())
+_KEPT_DECORATORS = frozenset(
+    "property staticmethod classmethod dataclass setter lru_cache cache wraps".split()
+)
 _DROPPED_CALLS = frozenset("logger warnings logging".split())
 _DROPPED_FUNCTIONS = frozenset("torch_compilable_check mark_static_address deprecate_kwarg _check".split())
 _AUTOCAST = frozenset("maybe_autocast autocast no_grad device enable_grad".split())
@@ -62,7 +64,7 @@ def first_name(node: ast.AST) -> str:
 class _Cleaner(ast.NodeTransformer):
     """Rewrites one definition in place."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         node.decorator_list = [d for d in node.decorator_list if last_name(d) in _KEPT_DECORATORS]
         node.returns = None
         arguments = node.args
@@ -74,7 +76,7 @@ class _Cleaner(ast.NodeTransformer):
         _drop_unused(node, "device_type")
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
         node.decorator_list = [d for d in node.decorator_list if last_name(d) in _KEPT_DECORATORS]
         node.keywords = []
         node.bases = [_base(base) for base in node.bases if not _is_generic(base)]
@@ -87,46 +89,50 @@ class _Cleaner(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         self.generic_visit(node)
         if isinstance(node.annotation, ast.Name) and node.annotation.id == "object":
             return node
         return ast.Assign([node.target], node.value) if node.value else None
 
-    def visit_Expr(self, node: ast.Expr) -> Any:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> Any:
         if isinstance(node.value, ast.Call):
             called = node.value
             if first_name(called) in _DROPPED_CALLS or last_name(called) in _DROPPED_FUNCTIONS:
                 return ast.Pass()
         return self.generic_visit(node)
 
-    def visit_With(self, node: ast.With) -> Any:  # noqa: N802
+    def visit_With(self, node: ast.With) -> Any:
         self.generic_visit(node)
         node.items = [one for one in node.items if last_name(one.context_expr) not in _AUTOCAST]
         return node if node.items else node.body
 
-    def visit_If(self, node: ast.If) -> Any:  # noqa: N802
+    def visit_If(self, node: ast.If) -> Any:
         if any(isinstance(part, ast.Name) and part.id == ROPE_TABLE for part in ast.walk(node)):
             in_body = any(
-                isinstance(part, ast.Name) and part.id == ROPE_TABLE for one in node.body for part in ast.walk(one)
+                isinstance(part, ast.Name) and part.id == ROPE_TABLE
+                for one in node.body
+                for part in ast.walk(one)
             )
             kept = node.orelse if in_body else node.body
             node = ast.If(ast.Constant(True), kept or [ast.Pass()], [])
         return self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
         self.generic_visit(node)
-        if node.attr in ("_attn_implementation", "_experts_implementation") and isinstance(node.ctx, ast.Load):
+        if node.attr in ("_attn_implementation", "_experts_implementation") and isinstance(
+            node.ctx, ast.Load
+        ):
             return ast.Constant("eager")
         return node
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:  # noqa: N802
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)
         if first_name(node.value) in _ATTENTION_TABLES:
             return ast.Name("eager_attention_forward", ast.Load())
         return node
 
-    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         name = last_name(node.func)
         if name == "get_interface" and first_name(node.func) in _ATTENTION_TABLES:

@@ -54,7 +54,7 @@ class Closure:
 
     @cached_property
     def digest(self) -> str:
-        """sha256 of the text with the names of its definitions numbered: equal for one text under two names."""
+        """sha256 of the text with its definitions' names numbered: equal for one text under two names."""
         numbers = {name: f"d{number}" for number, (_, name) in enumerate(self.definitions)}
         text = "\n".join(_text(*definition) for definition in self.definitions)
         words = re.compile(r"\b(?:" + "|".join(map(re.escape, numbers)) + r")\b")
@@ -193,7 +193,7 @@ def _free_names(module: str, name: str) -> tuple[str, ...]:
 
 @cache
 def _kind(module: str, name: str) -> str:
-    """Return `layer` for modules of torch, `model` for what derives from the library's models, else `other`."""
+    """Return `layer` for modules of torch, `model` for what derives from the library's, else `other`."""
     node = _file(module).definitions[name]
     if not isinstance(node, ast.ClassDef):
         return "other"

@@ -72,7 +72,7 @@ def _checked(one: dict[str, Any], stem: Path) -> LiftedLayer:
         model.load_state_dict(one["state"])
         with torch.no_grad():
             outputs = [leaf for leaf in pytree.tree_leaves(model(*one["inputs"])) if leaf is not None]
-    except Exception as error:  # noqa: BLE001  whatever the text raises
+    except Exception as error:
         raise NotLiftedError("extract_fails", one_line(error)) from None
     if not same_bits(one["outputs"], outputs):
         raise NotLiftedError("mismatch", f"{len(outputs)} outputs")
@@ -81,7 +81,7 @@ def _checked(one: dict[str, Any], stem: Path) -> LiftedLayer:
     for scale in layer.scales[1:]:
         try:
             scales.append(replace(scale, costs=_costs(layer, scale, stem, real=False)))
-        except Exception:  # noqa: BLE001, S112  fake tensors cannot follow it; the small size remains
+        except Exception:
             continue
     return replace(layer, scales=tuple(scales))
 
@@ -95,7 +95,7 @@ def same_bits(expected: Sequence[Tensor], given: Sequence[Any]) -> bool:
 
 
 def _drawable(layer: LiftedLayer, values: Sequence[Tensor], stem: Path) -> LiftedLayer:
-    """Return the layer with inputs that can be drawn anew; small whole numbers may have to stay as they are."""
+    """Return the layer with inputs that can be drawn anew; small whole numbers may have to stay."""
     small = layer.scales[0]
     fixed = tuple(_as_constant(one, value) for one, value in zip(small.inputs, values, strict=True))
     tries = [layer]
@@ -106,7 +106,7 @@ def _drawable(layer: LiftedLayer, values: Sequence[Tensor], stem: Path) -> Lifte
         try:
             _run_drawn(_load(render(one, one.scales[0], _REAL_BATCH), stem))
             return one
-        except Exception as error:  # noqa: BLE001  whatever the text raises
+        except Exception as error:
             problem = one_line(error)
     raise NotLiftedError("inputs", problem)
 

@@ -8,7 +8,7 @@ _UNKNOWN = object()
 
 
 def fold(node: Any, known: Mapping[str, Any] | None = None) -> Any:
-    """Return the tree with decided tests resolved; `known` are names that always hold None, a bool or text."""
+    """Return the tree with decided tests resolved; `known` are names that always hold one value."""
     return _Folder(known or {}).visit(node)
 
 
@@ -24,7 +24,7 @@ class _Folder(ast.NodeTransformer):
                 setattr(result, name, _tidy(block, needed=name == "body"))
         return result
 
-    def visit_If(self, node: ast.If) -> Any:  # noqa: N802
+    def visit_If(self, node: ast.If) -> Any:
         self.generic_visit(node)
         value = self.value(node.test)
         if value is _UNKNOWN:
@@ -33,12 +33,12 @@ class _Folder(ast.NodeTransformer):
             return node
         return (node.body if value else node.orelse) or ast.Pass()
 
-    def visit_IfExp(self, node: ast.IfExp) -> Any:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
         self.generic_visit(node)
         value = self.value(node.test)
         return node if value is _UNKNOWN else node.body if value else node.orelse
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         self.generic_visit(node)
         decides = isinstance(node.op, ast.Or)
         kept: list[ast.expr] = []

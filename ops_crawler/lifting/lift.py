@@ -67,10 +67,7 @@ def lift(advance: Callable[[int, int], None] = lambda done, total: None, only: s
     jobs: dict[str, list[str]] = defaultdict(list)
     for module, cls in sorted(tried):
         jobs[module].append(cls)
-    found: dict[Name, LiftedLayer | Refusal] = {}
-    for number, (module, results) in enumerate(_outcomes(jobs), 1):
-        found |= {(module, one["name"]): _outcome(one) for one in results}
-        advance(number, len(jobs))
+    found = lift_classes(jobs, advance)
     layers: list[LiftedLayer] = []
     for names in classes.values():
         lifted = [one for one in map(found.get, names) if isinstance(one, LiftedLayer)]
@@ -87,31 +84,49 @@ def lift(advance: Callable[[int, int], None] = lambda done, total: None, only: s
     return Lifting(layers=tuple(ordered), refusals=dict(sorted(refusals.items())))
 
 
+def lift_classes(
+    jobs: Mapping[str, list[str]],
+    advance: Callable[[int, int], None] = lambda done, total: None,
+    seconds: float = FAMILY_SECONDS,
+) -> dict[Name, LiftedLayer | Refusal]:
+    """Return what becomes of these classes, given by module; `seconds` limits each module on either side."""
+    found: dict[Name, LiftedLayer | Refusal] = {}
+    for number, (module, results) in enumerate(_outcomes(jobs, seconds), 1):
+        found |= {(module, one["name"]): _outcome(one) for one in results}
+        advance(number, len(jobs))
+    return found
+
+
 def _outcome(fields: Mapping[str, Any]) -> LiftedLayer | Refusal:
     if "layer" in fields:
         return layer_from(fields["layer"])
     return Refusal(reason=fields["reason"], detail=fields["detail"])
 
 
-def _outcomes(jobs: Mapping[str, list[str]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Yield each module with what became of its classes; as many at once as there are cores."""
     lanes = len(os.sched_getaffinity(0))
+    lanes = min(lanes, len(jobs))
+    if not jobs:
+        return
     with tempfile.TemporaryDirectory(prefix="opweaver-lifting-") as folder, ThreadPoolExecutor(lanes) as pool:
         idle: SimpleQueue[_Lane] = SimpleQueue()
         opened = [_Lane(Path(folder)) for _ in range(lanes)]
         for lane in opened:
             idle.put(lane)
         try:
-            yield from pool.map(lambda job: _in_lane(idle, *job), jobs.items())
+            yield from pool.map(lambda job: _in_lane(idle, *job, seconds), jobs.items())
         finally:
             for lane in opened:
                 lane.close()
 
 
-def _in_lane(idle: "SimpleQueue[_Lane]", module: str, names: list[str]) -> tuple[str, list[dict[str, Any]]]:
+def _in_lane(
+    idle: "SimpleQueue[_Lane]", module: str, names: list[str], seconds: float
+) -> tuple[str, list[dict[str, Any]]]:
     lane = idle.get()
     try:
-        return module, lane.lift(module, names)
+        return module, lane.lift(module, names, seconds)
     finally:
         idle.put(lane)
 
@@ -123,9 +138,9 @@ class _Lane:
         self.folder = folder
         self.sides = [_start("original"), _start("extract")]
 
-    def lift(self, module: str, names: list[str]) -> list[dict[str, Any]]:
+    def lift(self, module: str, names: list[str], seconds: float) -> list[dict[str, Any]]:
         recorded = self.folder / f"{module.replace('.', '_')}.pt"
-        job = {"module": module, "names": names, "recorded": str(recorded), "seconds": FAMILY_SECONDS}
+        job = {"module": module, "names": names, "recorded": str(recorded), "seconds": seconds}
         for side in self.sides:
             said = _ask(side, job)
             if said != "done":
@@ -151,7 +166,8 @@ def _start(side: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
     )
 
 

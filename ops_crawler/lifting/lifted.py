@@ -16,7 +16,7 @@ class Input:
 
     name: str
     kind: str
-    """`normal`, `unit` (0 to 1), `signed` (-1 to 1), `mask` (0 or the least float), `bool`, `int` or `constant`."""
+    """`normal`, `unit` (0 to 1), `signed` (-1 to 1), `mask` (0 or the least float), `bool`, `int`, `constant`."""
     dtype: str
     shape: tuple[int, ...]
     """For a batch of one."""

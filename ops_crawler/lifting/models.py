@@ -84,11 +84,17 @@ def _input(name: str, model: Any, batch: int, tokens: int) -> Any:
         mel = _read(config, "num_mel_bins", "feature_size", "n_mels", "input_feat_per_channel", default=80)
         length = 2 * _read(config, "max_source_positions", default=64)
         frames_first = "lm" not in type(model).__name__.lower() and "hisper" not in type(model).__name__
-        return torch.randn((batch, min(length, 3000), mel) if frames_first else (batch, mel, min(length, 3000)))
+        return torch.randn(
+            (batch, min(length, 3000), mel) if frames_first else (batch, mel, min(length, 3000))
+        )
     if name in ("input_values",):
         mel = _read(config, "num_mel_bins", default=None)
         length = _read(config, "max_length", default=1024)
-        return torch.randn(batch, length, mel) if mel and "AST" in type(model).__name__ else torch.randn(batch, _SAMPLES)
+        return (
+            torch.randn(batch, length, mel)
+            if mel and "AST" in type(model).__name__
+            else torch.randn(batch, _SAMPLES)
+        )
     if name == "bbox":
         corners = torch.randint(0, 100, (batch, tokens, 2))
         return torch.cat([corners, corners + 10], dim=-1)

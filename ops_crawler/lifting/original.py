@@ -68,7 +68,7 @@ def record(module_name: str, names: Sequence[str], file: Path, seconds: float) -
             results.append(_Subject(module_name, cls, found[name], full.get(name)).result())
         except NotLiftedError as error:
             results.append({"name": name, "reason": error.reason, "detail": error.detail[:200]})
-        except Exception as error:  # noqa: BLE001  whatever the library raises
+        except Exception as error:
             results.append({"name": name, "reason": "original_fails", "detail": one_line(error)[:200]})
     torch.save(results, file)
 
@@ -90,7 +90,7 @@ def _run_models(
                     model = build(cls, divisor)
                     for number, batch in enumerate(BATCHES):
                         run(model, inputs_for(model, batch), met, number)
-            except Exception as error:  # noqa: BLE001  whatever the library raises
+            except Exception as error:
                 failure = f"{cls.__name__}: {one_line(error)}"
                 if isinstance(error, _TooLongError):
                     break
@@ -113,7 +113,7 @@ def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]]) -> dict[str, Oc
         with occurrences(classes) as met, _time_limit(MODEL_SECONDS), torch.device("meta"):
             model = build(cls, 0)
             run(model, inputs_for(model, BATCHES[0], FULL_TOKENS), met, 0)
-    except Exception:  # noqa: BLE001  some models need values; they have their small size alone
+    except Exception:
         return {}
     finally:
         masking_utils.find_packed_sequence_indices = packed

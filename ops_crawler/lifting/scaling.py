@@ -40,7 +40,7 @@ def shrink(config: Any, divisor: int) -> None:
         if smaller is not value:
             try:
                 setattr(config, name, smaller)
-            except Exception:  # noqa: BLE001, S112  a validator or a read-only property of the library
+            except Exception:
                 continue
 
 

@@ -43,7 +43,7 @@ def _in_child(side: str, job: dict[str, Any]) -> str:
         try:
             _work(side, job)
             said = "done"
-        except Exception as error:  # noqa: BLE001  whatever the library raises
+        except Exception as error:
             said = one_line(error)
         os.write(writer, said.encode()[:1000])
         os._exit(0)

@@ -1,0 +1,56 @@
+"""What `opweaver crawl` says of the layers lifted from transformers."""
+
+from collections.abc import Sequence
+
+import typer
+
+from ops_crawler.operator import Operator
+
+
+def tell_layers(operators: Sequence[Operator]) -> None:
+    """Say how many layers are usable, and in what the installed library differs from the frozen layers."""
+    from ops_crawler.lifting.frozen import frozen
+
+    usable = {operator.name for operator in operators if operator.set_aside is None}
+    families = {name.split(".")[2] for name in usable}
+    typer.echo(f"transformers: {len(usable):,} layers of {len(families)} model families stand alone")
+    stored = frozen()
+    frozen_names = {f"{layer.module}.{layer.name}" for layer in stored.layers}
+    closures = {
+        operator.alias_group for operator in operators if operator.set_aside in (None, "same_closure")
+    }
+    versions = f"transformers {operators[0].library_version}, layers of transformers {stored.library_version}"
+    lost = sorted(frozen_names - usable)
+    unknown = sorted(operator.name for operator in operators if operator.set_aside == "not_frozen")
+    typer.echo(f"{versions}: {'' if lost or unknown else 'no '}differences; {len(closures):,} closures known")
+    _names("frozen, but new or changed or gone here", lost)
+    _names("not frozen", unknown)
+
+
+def verify_layers() -> None:
+    """Lift everything again and say in what that differs from the frozen layers."""
+    from flows.progress import Progress
+    from ops_crawler.lifting.frozen import changes
+    from ops_crawler.lifting.lift import counts, lift
+
+    progress = Progress()
+    with progress.stage("lifting", 1):
+        lifting = lift()
+        progress.advance()
+    families = {layer.family for layer in lifting.layers}
+    typer.echo(
+        f"lifted again: {len(lifting.layers):,} layers of {len(families)} model families give equal bits"
+    )
+    for reason, count in counts(lifting.refusals.values()).items():
+        typer.echo(f"  {reason}: {count:,}")
+    found = changes(lifting)
+    typer.echo(f"layers that differ from the frozen ones: {'see below' if found else 'none'}")
+    for title, names in (
+        ("new", found.new), ("gone", found.gone), ("changed", found.changed), ("refused now", found.refused)
+    ):  # fmt: skip
+        _names(title, names)
+
+
+def _names(title: str, names: Sequence[str]) -> None:
+    if names:
+        typer.echo(f"  {title} ({len(names)}): {' '.join(names)}")
