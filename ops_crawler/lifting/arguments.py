@@ -127,6 +127,12 @@ def _input(one: Leaf, other: Leaf) -> Input:
         shape[axis] = two // 2
         axes.append(axis)
     kind, high, values = _kind(one)
+    if kind == "constant" and axes == [0] and bool((one.value == one.value[:1]).all()):
+        kind, values = "rows", literal(one.value[: shape[0]].tolist())
+        return Input(
+            name=one.name, kind=kind, dtype=str(one.value.dtype).removeprefix("torch."), shape=tuple(shape),
+            batch_axes=(0,), values=values,
+        )  # fmt: skip
     return Input(
         name=one.name,
         kind=kind,

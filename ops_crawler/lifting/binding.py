@@ -1,7 +1,7 @@
 """The text of a closure once its configuration is known: helpers bound, `Model` with plain parameters."""
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,10 +82,12 @@ class _Binder(ast.NodeTransformer):
     def __init__(self, closure: Closure, recorded: Recorded) -> None:
         self.target = closure.name
         self.recorded = recorded
+        self.own_names: set[str] = set()
         self.present = {name for each in recorded.configurations.values() for name in each}
 
     def bound(self, name: str, node: ast.AST) -> ast.AST:
         tree = ast.parse(ast.unparse(node)).body[0]
+        self.own_names = set(bound_names(tree))
         tree = self.visit(tree)
         if name == self.target and isinstance(tree, ast.ClassDef):
             tree.name = "Model"
@@ -96,7 +98,7 @@ class _Binder(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id == self.target:
             return ast.Name("Model", node.ctx)
-        if node.id == ACTIVATIONS or node.id in _FORBIDDEN:
+        if node.id == ACTIVATIONS or (node.id in _FORBIDDEN and node.id not in self.own_names):
             raise NotLiftedError("forbidden_python", node.id)
         return node
 
@@ -176,11 +178,19 @@ class _Binder(ast.NodeTransformer):
             for name, text in values.items()
             if name not in stored and text in ("None", "True", "False")
         }
-        body = ast.Module(own.body, [])
-        own.body = fold(body, known).body
+        own.body = fold(ast.Module(own.body, []), known).body
         read = {n.id for n in ast.walk(own) if isinstance(n, ast.Name)}
         head = [f"{name} = {text}" for name, text in values.items() if name in read]
         _replace(own, _function("forward", self.recorded.forward_parameters, head))
+
+
+def bound_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the parameters and variables of a definition."""
+    for part in ast.walk(tree):
+        if isinstance(part, ast.arg):
+            yield part.arg
+        elif isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+            yield part.id
 
 
 def _method(tree: ast.ClassDef, name: str) -> ast.FunctionDef | None:

@@ -77,7 +77,10 @@ def _checked(one: dict[str, Any], stem: Path) -> LiftedLayer:
     if not same_bits(one["outputs"], outputs):
         raise NotLiftedError("mismatch", f"{len(outputs)} outputs")
     layer = _drawable(layer, one["inputs"], stem)
-    scales = [replace(layer.scales[0], costs=_costs(layer, layer.scales[0], stem, real=True))]
+    try:
+        scales = [replace(layer.scales[0], costs=_costs(layer, layer.scales[0], stem, real=True))]
+    except Exception as error:
+        raise NotLiftedError("inputs", f"at another batch: {one_line(error)}") from None
     for scale in layer.scales[1:]:
         try:
             scales.append(replace(scale, costs=_costs(layer, scale, stem, real=False)))

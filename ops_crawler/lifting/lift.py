@@ -17,7 +17,7 @@ from ops_crawler.lifting.closures import all_layer_classes, closure_of
 from ops_crawler.lifting.lifted import LiftedLayer, layer_from
 from ops_crawler.lifting.reasons import NotLiftedError
 
-FAMILY_SECONDS = 40
+FAMILY_SECONDS = 120.0
 """Limit for one modeling module on either side."""
 _TRIED_PER_CLOSURE = 3
 """Classes of one closure that are tried; the first that succeeds, in the order of modules, stands for all."""
@@ -115,7 +115,7 @@ def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[s
         for lane in opened:
             idle.put(lane)
         try:
-            yield from pool.map(lambda job: _in_lane(idle, *job, seconds), jobs.items())
+            yield from pool.map(lambda job: _in_lane(idle, job[0], job[1], seconds), jobs.items())
         finally:
             for lane in opened:
                 lane.close()

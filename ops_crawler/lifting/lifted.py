@@ -16,7 +16,8 @@ class Input:
 
     name: str
     kind: str
-    """`normal`, `unit` (0 to 1), `signed` (-1 to 1), `mask` (0 or the least float), `bool`, `int`, `constant`."""
+    """`normal`, `unit` (0 to 1), `signed` (-1 to 1), `mask` (0 or least float), `bool`, `int`, `constant`, or
+    `rows`: a constant that is repeated for every part of the batch."""
     dtype: str
     shape: tuple[int, ...]
     """For a batch of one."""

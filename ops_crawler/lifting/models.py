@@ -4,7 +4,7 @@ Runs only in the process of the originals.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -54,14 +54,39 @@ def inputs_for(model: Any, batch: int, tokens: int = TOKENS) -> dict[str, Any]:
     parameters = inspect.signature(model.forward).parameters
     made = {name: _input(name, model, batch, tokens) for name in parameters}
     given = {name: value for name, value in made.items() if value is not None}
-    if "input_ids" in given:
-        given.pop("inputs_embeds", None)
+    if parameters.get("grid_thw") and "grid_thw" not in given:
+        given |= _patches(model, batch, "hidden_states" if "hidden_states" in parameters else "pixel_values")
     if "use_cache" in parameters:
         given["use_cache"] = False
     for name, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and name not in given and name in _REQUIRED:
             given[name] = _REQUIRED[name](model, batch, tokens)
     return given
+
+
+def _one_more_axis(inputs: dict[str, Any]) -> dict[str, Any] | None:
+    """Images as lists of images, or audio with a channel."""
+    names = [name for name in ("pixel_values", "input_values") if name in inputs]
+    return inputs | {name: inputs[name].unsqueeze(1) for name in names} if names else None
+
+
+def _text_alone(inputs: dict[str, Any]) -> dict[str, Any] | None:
+    """What a model takes besides images, if anything."""
+    rest = {name: value for name, value in inputs.items() if not name.startswith(("pixel", "input_feat"))}
+    return rest if len(rest) < len(inputs) and "input_ids" in rest else None
+
+
+def _with_decoder(inputs: dict[str, Any]) -> dict[str, Any] | None:
+    return inputs | {"decoder_input_ids": inputs["input_ids"]} if "input_ids" in inputs else None
+
+
+VARIANTS: tuple[Callable[[dict[str, Any]], dict[str, Any] | None], ...] = (
+    lambda inputs: inputs,
+    _one_more_axis,
+    _text_alone,
+    _with_decoder,
+)
+"""Ways to call a model, tried in this order until one works; None where one does not apply."""
 
 
 def _read(config: Any, *names: str, default: Any = None) -> Any:
@@ -111,6 +136,20 @@ def _pixels(model: Any, batch: int, name: str) -> Tensor:
     if frames or name.endswith("videos"):
         return torch.randn(batch, frames or _FRAMES, channels, size, size)
     return torch.randn(batch, channels, size, size)
+
+
+_GRID = 8
+"""Patches per side of an image that comes as a list of patches."""
+
+
+def _patches(model: Any, batch: int, name: str) -> dict[str, Tensor]:
+    """Return images as patches with the grid that tells their number."""
+    config = model.config
+    side = _read(config, "patch_size", "spatial_patch_size", default=14)
+    channels = _read(config, "in_channels", "in_chans", "num_channels", default=3)
+    size = channels * side * side * _read(config, "temporal_patch_size", default=1)
+    patches = torch.randn(batch * _GRID * _GRID, size)
+    return {name: patches, "grid_thw": torch.tensor([[1, _GRID, _GRID]] * batch)}
 
 
 def _hidden(model: Any, batch: int, tokens: int) -> Tensor:

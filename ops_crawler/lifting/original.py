@@ -6,7 +6,7 @@ process of the extracts to be compared with.
 
 import contextlib
 import importlib
-import inspect
+import re
 import signal
 import time
 import warnings
@@ -15,33 +15,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.utils import _pytree as pytree
+from torch import nn
 
-from ops_crawler.lifting.arguments import Leaf, bound, inputs_of, leaves, literal, resized
-from ops_crawler.lifting.binding import Recorded, text_of
-from ops_crawler.lifting.closures import ACTIVATIONS, Closure, closure_of
-from ops_crawler.lifting.library import library_version, read
-from ops_crawler.lifting.lifted import LiftedLayer, Scale, layer_to_dict
-from ops_crawler.lifting.models import build, inputs_for, model_classes
+from ops_crawler.lifting.models import VARIANTS, build, inputs_for, model_classes
 from ops_crawler.lifting.reasons import NotLiftedError
-from ops_crawler.lifting.recording import ConfigView, Occurrence, copied, is_plain, occurrences, run
+from ops_crawler.lifting.recording import Occurrence, occurrences, run
 from ops_crawler.lifting.scaling import DIVISORS
+from ops_crawler.lifting.subject import Subject
 from ops_crawler.source import one_line
 
 BATCHES = (2, 3)
 """Of the small runs; what grows with the batch is seen from their difference."""
 FULL_TOKENS = 512
 """Length of token sequences at full width."""
-MODEL_SECONDS = 8
-"""Limit for building and running one model."""
-_TORCH_ACTIVATIONS = {
-    "GELUActivation": "nn.GELU()",
-    "GELUTanh": "nn.GELU(approximate='tanh')",
-    "SiLUActivation": "nn.SiLU()",
-    "LinearActivation": "nn.Identity()",
-    "MishActivation": "nn.Mish()",
-}
+MODEL_SECONDS = 4.0
+"""Limit for building and running one model, in seconds of processor time: other load has no say."""
+FAMILY_SECONDS = 12.0
+"""No further model of a family is begun after this processor time."""
+_OF_WIDTH = re.compile("divisible|channels|size|shape|dimension|groups|heads")
+"""What the library says where a width does not fit; another width may."""
+_IDLE_MODELS = 3
+"""Models in a row that show no new class before the rest is left out."""
 
 
 def prepare() -> None:
@@ -53,19 +47,18 @@ def prepare() -> None:
     transformers.logging.set_verbosity_error()
 
 
-def record(module_name: str, names: Sequence[str], file: Path, seconds: float) -> None:
+def record(module_name: str, names: Sequence[str], file: Path) -> None:
     """Write what the extracts of these classes are compared with, or why there is none."""
-    deadline = time.monotonic() + 0.6 * seconds
     module = importlib.import_module(module_name)
     classes = [getattr(module, name) for name in names]
-    found, full, failures = _run_models(module, classes, deadline)
+    found, full, failures = _run_models(module, classes)
     results: list[dict[str, Any]] = []
     for cls in classes:
         name = cls.__name__
         try:
             if name not in found or len(found[name].called_with) < len(BATCHES):
                 raise NotLiftedError("not_reached", failures)
-            results.append(_Subject(module_name, cls, found[name], full.get(name)).result())
+            results.append(Subject(module_name, cls, found[name], full.get(name)).result())
         except NotLiftedError as error:
             results.append({"name": name, "reason": error.reason, "detail": error.detail[:200]})
         except Exception as error:
@@ -74,33 +67,67 @@ def record(module_name: str, names: Sequence[str], file: Path, seconds: float) -
 
 
 def _run_models(
-    module: Any, classes: Sequence[type[nn.Module]], deadline: float
+    module: Any, classes: Sequence[type[nn.Module]]
 ) -> tuple[dict[str, Occurrence], dict[str, Occurrence], str]:
     """Run the module's models until all classes were met: small ones for real, full ones as shapes."""
     found: dict[str, Occurrence] = {}
     full: dict[str, Occurrence] = {}
     failure = "no model of its file has a default configuration"
+    idle = 0
     for cls in model_classes(module):
-        if len(found) == len(classes) or time.monotonic() > deadline:
+        if len(found) == len(classes) or time.process_time() > FAMILY_SECONDS or idle > _IDLE_MODELS:
             break
-        for divisor in DIVISORS:
-            try:
-                with occurrences(classes) as met, _time_limit(MODEL_SECONDS):
-                    torch.manual_seed(0)
-                    model = build(cls, divisor)
-                    for number, batch in enumerate(BATCHES):
-                        run(model, inputs_for(model, batch), met, number)
-            except Exception as error:
-                failure = f"{cls.__name__}: {one_line(error)}"
-                if isinstance(error, _TooLongError):
-                    break
-                continue
-            new = {name: one for name, one in met.items() if name not in found}
-            found |= new
-            if new:
-                full |= {name: one for name, one in _at_full_width(cls, classes).items() if name in new}
-            break
+        met, problem = _met(cls, classes)
+        failure = f"{cls.__name__}: {problem}" if problem else failure
+        new = {name: one for name, one in met.items() if name not in found}
+        found |= new
+        idle = 0 if new else idle + 1
+        if new:
+            full |= {name: one for name, one in _at_full_width(cls, classes).items() if name in new}
     return found, full, failure
+
+
+def _met(cls: Any, classes: Sequence[type[nn.Module]]) -> tuple[dict[str, Occurrence], str]:
+    """Return what a small model shows of the classes, and what went wrong at the last width tried."""
+    best: dict[str, Occurrence] = {}
+    problem = ""
+    for divisor in DIVISORS:
+        with occurrences(classes) as met:
+            try:
+                with _time_limit():
+                    torch.manual_seed(0)
+                    problem = _runs(build(cls, divisor), met)
+            except Exception as error:
+                problem = one_line(error)
+        complete = {name: one for name, one in met.items() if len(one.called_with) == len(BATCHES)}
+        best = complete if len(complete) > len(best) else best
+        if not problem or not _OF_WIDTH.search(problem):
+            break
+    return best, problem
+
+
+def _runs(model: nn.Module, met: dict[str, Occurrence]) -> str:
+    """Run a model at both batches and return what went wrong; what it reached before that counts too."""
+    problem = ""
+    for change in VARIANTS:
+        for one in met.values():
+            if len(one.called_with) < len(BATCHES):
+                one.called_with.clear()
+        given = [change(inputs_for(model, batch)) for batch in BATCHES]
+        if any(one is None for one in given):
+            continue
+        again = ""
+        for number, inputs in enumerate(given):
+            try:
+                run(model, inputs, met, number)
+            except _TooLongError:
+                raise
+            except Exception as error:
+                again = one_line(error)
+        if not again:
+            return ""
+        problem = problem or again
+    return problem
 
 
 def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]]) -> dict[str, Occurrence]:
@@ -110,7 +137,7 @@ def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]]) -> dict[str, Oc
     packed = masking_utils.find_packed_sequence_indices
     masking_utils.find_packed_sequence_indices = lambda position_ids: None  # it looks at values
     try:
-        with occurrences(classes) as met, _time_limit(MODEL_SECONDS), torch.device("meta"):
+        with occurrences(classes) as met, _time_limit(), torch.device("meta"):
             model = build(cls, 0)
             run(model, inputs_for(model, BATCHES[0], FULL_TOKENS), met, 0)
     except Exception:
@@ -125,234 +152,14 @@ class _TooLongError(Exception):
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: int) -> Iterator[None]:
+def _time_limit() -> Iterator[None]:
     def stop(*_: Any) -> None:
-        raise _TooLongError(f"more than {seconds} s")
+        raise _TooLongError(f"more than {MODEL_SECONDS} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, MODEL_SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-class _Subject:
-    """One class with what is known of it."""
-
-    def __init__(self, module_name: str, cls: Any, seen: Occurrence, full: Occurrence | None) -> None:
-        self.module_name, self.cls, self.seen, self.full = module_name, cls, seen, full
-        self.reads: dict[str, Any] = {}
-        self.absent: set[str] = set()
-
-    def result(self) -> dict[str, Any]:
-        """Return layer, weights, inputs and outputs. Raises `NotLiftedError`."""
-        made = bound(self.cls.__init__, (None, *self.seen.made_with[0]), self.seen.made_with[1])
-        made = dict(list(made.items())[1:])
-        calls = [self._call(args, kwargs) for args, kwargs in self.seen.called_with]
-        closure = closure_of(self.module_name, self.cls.__name__)
-        with _watched_activations() as keys:
-            layer = self._construct(made)
-            outputs = self._run(layer, calls[0])
-        activation, closure = _activation(keys, closure)
-        recorded, values = self._recorded(made, calls[0], activation)
-        inputs = inputs_of(_leaves(calls[0]), _leaves(calls[1]))
-        scales = [Scale(name="small", arguments=tuple(map(literal, values)), inputs=tuple(inputs))]
-        with contextlib.suppress(NotLiftedError, AttributeError, KeyError):
-            scales += self._full_scale(recorded, inputs)
-        file = read(self.module_name)
-        lifted = LiftedLayer(
-            module=self.module_name,
-            name=self.cls.__name__,
-            digest=closure_of(self.module_name, self.cls.__name__).digest,
-            library_version=library_version(),
-            copyright=file.copyright if file else (),
-            text=text_of(closure, recorded),
-            parameters=recorded.parameters,
-            scales=tuple(scales),
-        )
-        return {
-            "name": self.cls.__name__,
-            "layer": layer_to_dict(lifted),
-            "state": dict(layer.state_dict()),
-            "inputs": [leaf.value for leaf in _leaves(calls[0])],
-            "outputs": outputs,
-        }
-
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        arguments = bound(self.cls.forward, (None, *args), kwargs)
-        return dict(list(arguments.items())[1:])
-
-    def _construct(self, made: dict[str, Any]) -> nn.Module:
-        given = {}
-        for name, value in made.items():
-            if hasattr(value, "to_dict"):
-                given[name] = _View(value, name, self.reads, self.absent)
-            elif is_plain(value):
-                given[name] = copied(value)
-            else:
-                raise NotLiftedError("arguments", f"constructed with a {type(value).__name__}")
-        torch.manual_seed(0)
-        layer: nn.Module = self.cls(**given).eval()
-        _give_weights(layer)
-        return layer
-
-    def _run(self, layer: nn.Module, call: dict[str, Any]) -> list[Tensor]:
-        given = {name: copied(value) for name, value in call.items() if "Cache" not in type(value).__name__}
-        with torch.no_grad():
-            outputs = [leaf for leaf in pytree.tree_leaves(layer(**given)) if leaf is not None]
-        if not outputs or not all(type(leaf) is Tensor for leaf in outputs):
-            kinds = sorted({type(leaf).__name__ for leaf in outputs})
-            raise NotLiftedError("output", f"returns {', '.join(kinds) or 'nothing'}")
-        if not all(bool(torch.isfinite(leaf).all()) for leaf in outputs if leaf.dtype.is_floating_point):
-            raise NotLiftedError("output", "not finite")
-        return [leaf.clone() for leaf in outputs]
-
-    def _recorded(
-        self, made: dict[str, Any], call: dict[str, Any], activation: str | None
-    ) -> tuple[Recorded, list[Any]]:
-        configurations, parameters, values = self._configurations(made)
-        written = {}
-        for name, value in made.items():
-            if name in configurations:
-                continue
-            if hasattr(value, "to_dict"):
-                written[name] = "None"  # nothing is read of it
-            elif name in parameters:
-                raise NotLiftedError("configuration", f"two arguments are called {name}")
-            else:
-                parameters.append(name)
-                values.append(value)
-        written |= _defaults(self.cls.__init__, [*made])
-        tensors, expressions = [], {}
-        for name, value in call.items():
-            found, expression = leaves(name, value)
-            tensors += [leaf.name for leaf in found]
-            if [leaf.name for leaf in found] != [name]:
-                expressions[name] = expression
-        if not tensors:
-            raise NotLiftedError("arguments", "is called without tensors")
-        recorded = Recorded(
-            parameters=tuple(parameters),
-            configurations=configurations,
-            written=written,
-            absent=frozenset(self.absent),
-            activation=activation,
-            forward_parameters=tuple(tensors),
-            forward_written=expressions | _defaults(self.cls.forward, [*call]),
-            forward_arguments=tuple(call),
-        )
-        return recorded, values
-
-    def _configurations(
-        self, made: dict[str, Any]
-    ) -> tuple[dict[str, dict[str, str | None]], list[str], list[Any]]:
-        """Return attributes by configuration, and the parameters that hold them with their values."""
-        configurations: dict[str, dict[str, str | None]] = {}
-        parameters: list[str] = []
-        values: list[Any] = []
-        for path, value in self.reads.items():
-            if not is_plain(value):
-                raise NotLiftedError("configuration", f"{path} is a {type(value).__name__}")
-            owner, _, name = path.rpartition(".")
-            parts = owner.split(".")
-            for depth in range(1, len(parts)):
-                outer = ".".join(parts[:depth])
-                configurations.setdefault(outer, {})[parts[depth]] = None
-            parameter = name if name not in parameters and name not in made else path.replace(".", "_")
-            configurations.setdefault(owner, {})[name] = parameter
-            parameters.append(parameter)
-            values.append(value)
-        return configurations, parameters, values
-
-    def _full_scale(self, recorded: Recorded, inputs: Any) -> list[Scale]:
-        if self.full is None or not self.full.called_with:
-            return []
-        made = bound(self.cls.__init__, (None, *self.full.made_with[0]), self.full.made_with[1])
-        call = self._call(*self.full.called_with[0])
-        values = {}
-        for path, _ in self.reads.items():
-            owner, *parts = path.split(".")
-            value = made[owner]
-            for part in parts:
-                value = getattr(value, part)
-            values[recorded.configurations[path.rpartition(".")[0]][parts[-1]]] = value
-        arguments = tuple(literal(values.get(name, made.get(name))) for name in recorded.parameters)
-        return [Scale(name="full", arguments=arguments, inputs=tuple(resized(inputs, _leaves(call))))]
-
-
-class _View(ConfigView):
-    """A configuration that also notes what it does not have."""
-
-    def __init__(self, config: Any, path: str, reads: dict[str, Any], absent: set[str]) -> None:
-        super().__init__(config, path, reads)
-        object.__setattr__(self, "_absent", absent)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            object.__getattribute__(self, "_absent").add(name)
-            raise
-
-
-def _leaves(call: dict[str, Any]) -> list[Leaf]:
-    return [leaf for name, value in call.items() for leaf in leaves(name, value)[0]]
-
-
-def _defaults(function: Any, given: Sequence[str]) -> dict[str, str]:
-    """Return the parameters that were not given, with their defaults as text."""
-    parameters = inspect.signature(function).parameters
-    return {
-        name: literal(parameter.default)
-        for name, parameter in parameters.items()
-        if name not in given and parameter.default is not inspect.Parameter.empty
-    }
-
-
-def _give_weights(layer: nn.Module) -> None:
-    """Draw weights where the constructor leaves constants or nothing at all."""
-    generator = torch.Generator().manual_seed(0)
-    for parameter in layer.parameters():
-        values = parameter.detach()
-        if not values.dtype.is_floating_point or not values.numel():
-            continue
-        if not bool(torch.isfinite(values).all()) or values.numel() == 1 or float(values.std()) == 0:
-            parameter.data = 0.1 * torch.randn(values.shape, generator=generator, dtype=values.dtype)
-        elif float(values.abs().max()) > 1e3:
-            parameter.data = 0.02 * torch.randn(values.shape, generator=generator, dtype=values.dtype)
-
-
-@contextlib.contextmanager
-def _watched_activations() -> Iterator[dict[str, Any]]:
-    """Yield the activations that are looked up inside, by key."""
-    from transformers.activations import ACT2FN
-
-    table: Any = type(ACT2FN)
-    plain, keys = table.__getitem__, {}
-
-    def look_up(self: Any, key: str) -> Any:
-        keys[key] = plain(self, key)
-        return keys[key]
-
-    table.__getitem__ = look_up
-    try:
-        yield keys
-    finally:
-        table.__getitem__ = plain
-
-
-def _activation(keys: dict[str, Any], closure: Closure) -> tuple[str | None, Closure]:
-    """Return the expression of the activation, and the closure with its class where torch has none."""
-    if not keys or ACTIVATIONS not in closure.tables:
-        return None, closure
-    made = {type(one).__name__: one for one in keys.values()}
-    if len(made) > 1:
-        raise NotLiftedError("configuration", f"two activations: {', '.join(sorted(made))}")
-    ((name, one),) = made.items()
-    if name in _TORCH_ACTIVATIONS:
-        return _TORCH_ACTIVATIONS[name], closure
-    if type(one).__module__.startswith("torch.nn"):
-        return f"nn.{name}()", closure
-    return f"{name}()", closure.also(type(one).__module__, name)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

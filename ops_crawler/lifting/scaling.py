@@ -5,16 +5,19 @@ and become narrower. Depths, vocabularies and experts are cut. Dropout is switch
 differ between train and eval mode.
 """
 
+import contextlib
 import re
 from typing import Any
 
-DIVISORS = (8, 4, 16, 2, 1)
+DIVISORS = (8, 2, 1)
 """Tried in this order until a model builds and runs."""
 TOKENS = 32
 """Length of token sequences in the small runs."""
 _VOCABULARY = 512
 _DEPTH = 2
 _EXPERTS = 8
+_IMAGE = 256
+"""Largest side of images, in pixels."""
 _NARROWEST = 16
 """Widths below it are counts, strides or kernels and stay."""
 _WIDTH = re.compile(
@@ -33,15 +36,19 @@ def shrink(config: Any, divisor: int) -> None:
     """Make a configuration small in place; `divisor` 0 keeps the widths and cuts the depth alone."""
     plain = {name: value for name, value in vars(config).items() if not name.startswith("_")}
     for name, value in plain.items():
+        if name == "image_size" and divisor and isinstance(value, int) and value > _IMAGE:
+            patch = plain.get("patch_size")
+            value = _IMAGE if not isinstance(patch, int) or _IMAGE % patch == 0 else 14 * patch
+            with contextlib.suppress(Exception):  # a validator of the library
+                setattr(config, name, value)
+            continue
         if hasattr(value, "to_dict"):
             shrink(value, divisor)
             continue
         smaller = _smaller(name, value, divisor)
         if smaller is not value:
-            try:
+            with contextlib.suppress(Exception):  # a validator or a read-only property of the library
                 setattr(config, name, smaller)
-            except Exception:
-                continue
 
 
 def _smaller(name: str, value: Any, divisor: int) -> Any:
@@ -49,6 +56,11 @@ def _smaller(name: str, value: Any, divisor: int) -> Any:
         return value
     if isinstance(value, float):
         return 0.0 if _DROPOUT.search(name) else value
+    if isinstance(value, dict):
+        sections = value.get("mrope_section")  # of a head's width
+        return (
+            value | {"mrope_section": [one // divisor for one in sections]} if sections and divisor else value
+        )
     if isinstance(value, list | tuple):
         if name in ("depths", "layer_depths", "num_layers", "blocks"):
             return type(value)(min(one, _DEPTH) if isinstance(one, int) else one for one in value)

@@ -61,6 +61,8 @@ def _drawn(one: Input) -> str:
     dtype = "" if one.dtype == "float32" else f", dtype=torch.{one.dtype}"
     if one.kind == "constant":
         return f"torch.tensor({one.values}{dtype})"
+    if one.kind == "rows":
+        return f"torch.tensor({one.values} * BATCH_SIZE{dtype})"
     if one.kind == "int":
         wide = "" if one.dtype == "int64" else dtype
         return f"torch.randint(0, {one.high}, ({shape}{',' if len(sizes) == 1 else ''}){wide})"
