@@ -49,11 +49,13 @@ class LayerComposer:
         """Return the number of layers; each gives one task, since tasks that differ in size alone are one."""
         return len(self._dealt)
 
-    def compose(self, place: int, index: int) -> Candidate:
-        """Return layer number `place` as candidate number `index`."""
+    def compose(self, place: int, index: int, ladder_steps: int = 0) -> Candidate:
+        """Return layer number `place` as candidate number `index`, its batch moved by so many steps."""
         sized = self._dealt[place]
         wanted = wanted_seconds(self._rng(f"layer {place}"))
-        batch = min(sized.seconds, key=lambda one: abs(math.log(sized.seconds[one] / wanted)))
+        nearest = min(sized.seconds, key=lambda one: abs(math.log(sized.seconds[one] / wanted)))
+        batches = list(sized.seconds)
+        batch = batches[min(max(batches.index(nearest) + ladder_steps, 0), len(batches) - 1)]
         layer = sized.layer
         return Candidate(
             index=index,
@@ -61,7 +63,10 @@ class LayerComposer:
             code=render(layer, sized.scale, batch),
             requested_ops=(layer.name,),
             data_source="transformers",
+            ladder_steps=ladder_steps,
+            predicted_ms=sized.seconds[batch] * 1e3,
             composer="layers",
+            origin="lifted",
             seed=self.seed,
             source_license=LICENSE,
             source_path=f"{layer.path} of transformers {layer.library_version}",
@@ -87,12 +92,12 @@ class MixedComposer:
                 "some; add the source `transformers`"
             )
 
-    def compose(self, index: int) -> Candidate:
+    def compose(self, index: int, ladder_steps: int = 0) -> Candidate:
         """Return candidate number `index`; once all layers are dealt, rules take their places."""
         place = layer_place(index, self._share)
         if place is None or place >= len(self._layers):
-            return self._rules.compose(index)
-        return self._layers.compose(place, index)
+            return self._rules.compose(index, ladder_steps)
+        return self._layers.compose(place, index, ladder_steps)
 
 
 def layer_place(index: int, share: float) -> int | None:

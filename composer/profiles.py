@@ -1,10 +1,30 @@
-"""What devices can do: the few figures from which eager times are predicted."""
+"""What devices can do: the few figures from which eager times are predicted.
 
+The figures of a CPU and of an H200 lie in `composer/device_profiles/`, written by `opweaver doctor --profile`
+on such a machine; `[composer] profile` takes the path of another such file.
+"""
+
+import dataclasses
+import hashlib
+import json
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import tomli_w
 
 GIB = 2**30
+BUILT_IN = ("cpu", "h200")
+"""Names of the profiles that come with OpWeaver."""
+
+_FOLDER = Path(__file__).parent / "device_profiles"
+
+
+class ProfileError(ValueError):
+    """A profile cannot be read. The text is one line; raised by `read_profile` and `profile_from`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,102 +34,89 @@ class DeviceProfile:
     name: str
     copy_bytes_per_second: float
     """Bytes read and written by a large element-wise float32 operator, per second."""
-    matmul_flops_per_second: float
-    """Of a large float32 matrix product without TF32."""
     launch_seconds: float
     """Fixed cost of one aten call."""
     tensor_bytes_max: int
     """Largest single tensor, intermediates included."""
     input_bytes_max: int
     peak_bytes_max: int
-    slowdowns: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    matmul_flops_per_second: Mapping[str, float]
+    """Of a large matrix product as torch computes it by default, by dtype; what is missing is as float32."""
+    dtype_slowdowns: Mapping[str, float] = field(default_factory=dict)
+    """Measured time of an element-wise operator per byte relative to float32, by dtype; 1 where missing."""
+    slowdowns: Mapping[str, float] = field(default_factory=dict)
     """Measured time relative to the figures above: of an aten operator, or of all calls of a public one."""
 
-    def seconds(self, aten_name: str, bytes_moved: int, flops: int) -> float:
+    def seconds(self, aten_name: str, bytes_moved: int, flops: int, dtype: str = "float32") -> float:
         """Return the predicted time of one aten call."""
-        roofline = max(bytes_moved / self.copy_bytes_per_second, flops / self.matmul_flops_per_second)
-        return roofline * self.slowdowns.get(aten_name, 1.0) + self.launch_seconds
+        rate = self.matmul_flops_per_second.get(dtype, self.matmul_flops_per_second["float32"])
+        by_bytes = bytes_moved / self.copy_bytes_per_second * self.dtype_slowdowns.get(dtype, 1.0)
+        return max(by_bytes, flops / rate) * self.slowdowns.get(aten_name, 1.0) + self.launch_seconds
+
+    @property
+    def digest(self) -> str:
+        """Name and 12 hex digits that change with any of the figures."""
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return f"{self.name} {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-CPU = DeviceProfile(
-    name="cpu",
-    copy_bytes_per_second=32e9,
-    matmul_flops_per_second=125e9,
-    launch_seconds=5e-6,
-    tensor_bytes_max=31 * 2**20,
-    input_bytes_max=256 * 2**20,
-    peak_bytes_max=512 * 2**20,
-    slowdowns=MappingProxyType(
-        {
-            "_log_softmax": 2.7,
-            "_softmax": 3.0,
-            "adaptive_max_pool2d": 16.0,
-            "amax": 1.5,
-            "avg_pool2d": 11.0,
-            "convolution": 1.3,
-            "elu": 3.7,
-            "erf": 4.2,
-            "gelu": 1.6,
-            "grouped_convolution": 7.0,
-            "hypot": 2.0,
-            "log1p": 2.3,
-            "log_sigmoid_forward": 5.0,
-            "logaddexp": 3.2,
-            "logsumexp": 10.0,
-            "max_pool2d_with_indices": 14.0,
-            "mish": 9.0,
-            "native_batch_norm": 5.3,
-            "native_group_norm": 1.4,
-            "native_layer_norm": 1.5,
-            "sigmoid": 1.5,
-            "silu": 1.6,
-            "sin": 3.2,
-            "softplus": 4.5,
-            "sqrt": 1.4,
-            "std": 34.0,
-            "tanh": 6.5,
-            "where": 6.0,
-        }
-    ),
-)
-"""Two cores of a server, torch 2.13. glibc maps blocks of 32 MiB and more anew in every call, which takes
-several times as long as the work on them and varies from machine to machine: no tensor is that large."""
-
-H200 = DeviceProfile(
-    name="h200",
-    copy_bytes_per_second=4.3e12,
-    matmul_flops_per_second=43e12,
-    launch_seconds=5e-6,
-    tensor_bytes_max=4 * GIB,
-    input_bytes_max=4 * GIB,
-    peak_bytes_max=12 * GIB,
-    slowdowns=MappingProxyType(
-        {
-            "_log_softmax": 1.6,
-            "_softmax": 2.0,
-            "adaptive_max_pool2d": 7.0,
-            "avg_pool2d": 2.3,
-            "convolution": 0.5,
-            "grouped_convolution": 5.5,
-            "linalg_vector_norm": 2.5,
-            "log_sigmoid_forward": 0.67,
-            "logsumexp": 7.5,
-            "max_pool2d_with_indices": 1.4,
-            "native_batch_norm": 3.0,
-            "native_group_norm": 3.0,
-            "native_layer_norm": 2.2,
-            "std": 1.4,
-            "torch.einsum": 1.3,
-            "torch.nn.InstanceNorm1d": 8.0,
-            "torch.nn.RMSNorm": 0.45,
-        }
-    ),
-)
-"""NVIDIA H200, torch 2.11; TF32 in convolutions, not in matrix products, as torch has it by default."""
-
-PROFILES: Mapping[str, DeviceProfile] = MappingProxyType({profile.name: profile for profile in (CPU, H200)})
+def read_profile(path: Path) -> DeviceProfile:
+    """Read a profile that `opweaver doctor --profile` wrote. Raises ProfileError."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read ({error.strerror}); check the path") from None
+    except ValueError as error:
+        raise ProfileError(f"{path}: no valid TOML ({error}); correct the file") from None
+    try:
+        return profile_from(table)
+    except ProfileError as error:
+        raise ProfileError(f"{path}: {error}") from None
 
 
-def profile_for(setting: str, device: str) -> DeviceProfile:
-    """Return the profile of that name; `auto` picks by the type of the device (`cpu` or `cuda`)."""
-    return PROFILES[setting] if setting != "auto" else H200 if device.startswith("cuda") else CPU
+def profile_from(table: Mapping[str, Any]) -> DeviceProfile:
+    """Build a profile from the table that stands in its file. Raises ProfileError naming a wrong key."""
+    fields = {entry.name: entry for entry in dataclasses.fields(DeviceProfile)}
+    if unknown := sorted(table.keys() - fields.keys()):
+        raise ProfileError(f"unknown key `{unknown[0]}`; known here: {', '.join(fields)}")
+    if missing := [name for name in fields if name not in table]:
+        raise ProfileError(f"lacks `{missing[0]}`; write the file again with `opweaver doctor --profile`")
+    for name, value in table.items():
+        figures = value.values() if isinstance(value, Mapping) else () if name == "name" else (value,)
+        wants_table = fields[name].type == Mapping[str, float]
+        if wants_table != isinstance(value, Mapping) or not all(map(_is_positive, figures)):
+            wanted = "a table of numbers > 0" if wants_table else "a number > 0"
+            raise ProfileError(f"`{name}` is {value!r}; give {wanted}")
+    if "float32" not in table["matmul_flops_per_second"]:
+        raise ProfileError("`matmul_flops_per_second` lacks `float32`")
+    return DeviceProfile(**table)
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def profile_text(profile: DeviceProfile) -> str:
+    """Return the profile as TOML, fit for `read_profile`."""
+    return tomli_w.dumps(dataclasses.asdict(profile))
+
+
+@cache
+def built_in(name: str) -> DeviceProfile:
+    """Return one of the profiles that come with OpWeaver."""
+    return read_profile(_FOLDER / f"{name}.toml")
+
+
+def profile_for(setting: str | DeviceProfile, device: str) -> DeviceProfile:
+    """Return the profile that a setting names; `auto` picks by the type of the device (`cpu` or `cuda`)."""
+    if isinstance(setting, DeviceProfile):
+        return setting
+    return built_in(("h200" if device.startswith("cuda") else "cpu") if setting == "auto" else setting)
+
+
+CPU = built_in("cpu")
+"""Two cores of a server. glibc maps blocks of 32 MiB and more anew in every call, which takes several times
+as long as the work on them and varies from machine to machine: no tensor is that large."""
+
+H200 = built_in("h200")
+"""NVIDIA H200; TF32 in convolutions, not in matrix products, as torch has it by default."""

@@ -1,9 +1,10 @@
 """Write a plan as the module that users read: `Model`, constants, `get_inputs`, `get_init_inputs`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from composer.plan import RUNNING, Argument, Input, IsPositive, Plan, Size, Step, Value
+from composer.input_draws import drawn_text
+from composer.plan import RUNNING, Argument, Dtype, Plan, Size, Step, Term, Value
 from ops_crawler.own_code import parts
 
 _PREFIXES = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."), ("torch.", "torch."))
@@ -46,13 +47,13 @@ def _class(plan: Plan) -> Iterator[str]:
         yield f"    def __init__({', '.join(['self', *(name.lower() for name in _init_sizes(plan))])}):"
         yield "        super().__init__()"
         for number, attribute in attributes.items():
-            yield f"        self.{attribute} = {_call(plan.steps[number], in_init=True)}"
+            step = plan.steps[number]
+            yield f"        self.{attribute} = {_called(step)}({_listed(step.args, step.kwargs)})"
         yield ""
     yield f"    def forward({', '.join(['self', *(tensor.name for tensor in plan.inputs)])}):"
     for number, step in enumerate(plan.steps):
-        module_call = f"self.{attributes[number]}({RUNNING})" if number in attributes else None
-        yield f"        {RUNNING} = {module_call or _call(step, in_init=False)}"
-    yield f"        return {RUNNING}"
+        yield f"        {step.target} = {_computed(step, attributes.get(number))}"
+    yield f"        return {plan.steps[-1].target}"
 
 
 def _constants(plan: Plan) -> Iterator[str]:
@@ -62,17 +63,13 @@ def _constants(plan: Plan) -> Iterator[str]:
 
 def _inputs(plan: Plan) -> Iterator[str]:
     yield "def get_inputs():"
-    tensors = [_randn(tensor) for tensor in plan.inputs]
+    tensors = [drawn_text(tensor) for tensor in plan.inputs]
     if len(tensors) == 1:
         yield f"    return [{tensors[0]}]"
         return
     yield "    return ["
     yield from (f"        {tensor}," for tensor in tensors)
     yield "    ]"
-
-
-def _randn(tensor: Input) -> str:
-    return f"torch.randn({', '.join(tensor.shape)})"
 
 
 def _init_inputs(plan: Plan) -> Iterator[str]:
@@ -98,14 +95,31 @@ def _attributes(plan: Plan) -> dict[int, str]:
 
 
 def _snake_case(name: str) -> str:
+    name = re.sub("P?ReLU|SiLU", lambda found: found.group().capitalize(), name)
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", name).lower()
 
 
-def _call(step: Step, *, in_init: bool) -> str:
-    positional = [_argument(argument, in_init) for argument in step.args]
-    keywords = [f"{name}={_argument(argument, in_init)}" for name, argument in step.kwargs]
-    operator = step.usage.name if step.usage else _spelled(step.operator)
-    return f"{operator}({', '.join(positional + keywords)})"
+def _computed(step: Step, attribute: str | None) -> str:
+    """Write what forward computes in this step."""
+    if not step.operator:
+        return _argument(step.args[0], step.source)
+    if attribute:
+        call = f"self.{attribute}({_listed(step.fed, step.fed_kwargs, step.source)})"
+    else:
+        call = f"{_called(step)}({_listed(step.args, step.kwargs, step.source)})"
+    return call + step.suffix
+
+
+def _listed(
+    args: Sequence[Argument], kwargs: Sequence[tuple[str, Argument]], source: str | None = None
+) -> str:
+    positional = [_argument(argument, source) for argument in args]
+    keywords = [f"{name}={_argument(argument, source)}" for name, argument in kwargs]
+    return ", ".join(positional + keywords)
+
+
+def _called(step: Step) -> str:
+    return step.usage.name if step.usage else _spelled(step.operator)
 
 
 def _spelled(operator: str) -> str:
@@ -116,16 +130,22 @@ def _spelled(operator: str) -> str:
     raise ValueError(f"{operator} is in no namespace that a layer imports")
 
 
-def _argument(argument: Argument, in_init: bool) -> str:
+def _argument(argument: Argument, source: str | None) -> str:
+    """Write an argument: of a constructor without `source`, else of forward, where that is what it reads."""
     match argument:
-        case Size(name) if in_init:
+        case Size(name) if source is None:
             return name.lower()
         case Size(name):
             raise ValueError(f"{name} is used in forward, which knows only what the constructor kept")
         case Value(name):
-            return name
-        case IsPositive(Value(name)):
-            return f"{name} > 0"
+            return source or RUNNING if name == RUNNING else name
+        case Dtype(name):
+            return f"torch.{name}"
+        case Term(text, _, arguments):
+            return text.format(*(_argument(part, source) for part in arguments))
+        case tuple():
+            inside = ", ".join(_argument(part, source) for part in argument)
+            return f"({inside},)" if len(argument) == 1 else f"({inside})"
         case str():
             return f'"{argument}"'
         case _:

@@ -1,9 +1,10 @@
 """Predict eager time and memory of a plan from bytes and FLOPs, on fake tensors, without running it.
 
-Each aten call takes max(bytes / bandwidth, FLOPs / rate) plus a launch; views are free. Bytes are those of
-the distinct operands and of the results.
+Each aten call takes max(bytes / bandwidth, FLOPs / rate) plus a launch, bandwidth and rate those of its
+dtype; views are free. Bytes are those of the distinct operands and of the results.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from composer.execution import bind, empty_inputs
-from composer.plan import RUNNING, Plan
+from composer.plan import Plan
 from composer.profiles import DeviceProfile
 
 _GROUPS = 8
@@ -28,16 +29,21 @@ class Estimate:
     """What one forward of a plan costs."""
 
     seconds: float
+    flops: int
+    """Of matrix products, convolutions and attention; 0 where all of the work is moving bytes."""
     tensor_bytes: int
     """The largest tensor."""
     input_bytes: int
     peak_bytes: int
     """Inputs, and the operand and results of the operator that has most of them."""
+    aten_seconds: Mapping[str, float]
+    """Where the time goes: seconds by aten operator, before what the profile says of the public one."""
 
 
 def estimate(plan: Plan, profile: DeviceProfile) -> Estimate:
     """Return the predicted cost."""
-    seconds, largest_step = 0.0, 0
+    seconds, flops, largest_step = 0.0, 0, 0
+    aten_seconds: dict[str, float] = defaultdict(float)
     with FakeTensorMode(), torch.no_grad():
         tensors = empty_inputs(plan)
         sizes = [_bytes(tensor) for tensor in tensors.values()]
@@ -46,15 +52,20 @@ def estimate(plan: Plan, profile: DeviceProfile) -> Estimate:
             call = bind(step, plan.sizes)
             with _Cost(profile) as cost:
                 result = call(tensors)
-            largest_step = max(largest_step, _bytes(tensors[RUNNING]) + sum(cost.result_bytes))
-            seconds += cost.seconds * profile.slowdowns.get(step.operator, 1.0)
+            largest_step = max(largest_step, _bytes(tensors[step.source]) + sum(cost.result_bytes))
+            seconds += sum(cost.seconds.values()) * profile.slowdowns.get(step.operator, 1.0)
+            for kind, kind_seconds in cost.seconds.items():
+                aten_seconds[kind] += kind_seconds
+            flops += cost.flops
             sizes += cost.result_bytes
-            tensors = {**tensors, RUNNING: result}
+            tensors = {**tensors, step.target: result}
     return Estimate(
         seconds=seconds,
+        flops=flops,
         tensor_bytes=max(sizes),
         input_bytes=input_bytes,
         peak_bytes=input_bytes + largest_step,
+        aten_seconds=aten_seconds,
     )
 
 
@@ -64,7 +75,9 @@ class _Cost(TorchDispatchMode):
     def __init__(self, profile: DeviceProfile) -> None:
         super().__init__()
         self.profile = profile
-        self.seconds = 0.0
+        self.seconds: dict[str, float] = defaultdict(float)
+        """By aten operator."""
+        self.flops = 0
         self.result_bytes: list[int] = []
 
     def __torch_dispatch__(
@@ -77,7 +90,9 @@ class _Cost(TorchDispatchMode):
             formula = flop_registry.get(func._overloadpacket)
             flops = formula(*args, **(kwargs or {}), out_val=result) if formula else 0
             bytes_moved = sum(operands.values()) + sum(results)
-            self.seconds += self.profile.seconds(_kind_of(func, args), bytes_moved, flops)
+            kind, dtype = _kind_of(func, args), _dtype_of((args, kwargs, result))
+            self.seconds[kind] += self.profile.seconds(kind, bytes_moved, flops, dtype)
+            self.flops += flops
             self.result_bytes += results
         return result
 
@@ -86,6 +101,12 @@ def _kind_of(func: Any, args: tuple[Any, ...]) -> str:
     """Name of the aten operator; grouped convolutions, far slower per FLOP, are a kind of their own."""
     name = func._overloadpacket.__name__
     return "grouped_convolution" if name == "convolution" and args[_GROUPS] > 1 else name
+
+
+def _dtype_of(tree: Any) -> str:
+    """Name of the first floating dtype among operands and results; `float32` where there is none."""
+    dtypes = [tensor.dtype for tensor in _tensors(tree) if tensor.is_floating_point()]
+    return str(dtypes[0]).removeprefix("torch.") if dtypes else "float32"
 
 
 def _tensors(tree: Any) -> list[Tensor]:

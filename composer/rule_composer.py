@@ -1,18 +1,22 @@
-"""Compose layers by rules: typed growth from an input, shapes on fake tensors, sizes solved for time."""
+"""Compose layers by rules: typed growth from an input, shapes without storage, sizes solved for time."""
 
 import hashlib
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from composer.candidate import Candidate
-from composer.draft import Draft
-from composer.drawing import follow
+from composer.draft import Draft, Running
+from composer.drawing import JOINS, bridge, follow, join
+from composer.easy import easy_rules, easy_seconds
 from composer.plan import Plan
+from composer.presets import PRESETS
 from composer.profiles import DeviceProfile
 from composer.render import render
-from composer.rules import RULES, Rule
+from composer.roofline import estimate
+from composer.rules import FAMILIES, Rule
 from composer.rules.foreign import own_rules
-from composer.sizes import solve, wanted_seconds
+from composer.settings import DTYPE_SHARES, FloatType
+from composer.sizes import moved, solve, wanted_seconds
 from composer.soundness import sound
 from ops_crawler.operator import Operator
 from ops_crawler.own_usage import UsageFault
@@ -23,17 +27,26 @@ ARITY_SHARES = {1: 3.40, 2: 83.77, 3: 7.62, 4: 2.80, 5: 1.23}
 OPERATORS_MAX = 5
 """Operators of torch in a layer (arXiv 2602.24286, table 3); own ones count as what runs inside."""
 
-LAYOUTS = ("NF", "NLF", "NCL", "NCHW")
-"""Layouts of the first input: ranks 2 to 4."""
+PRESET_SHARE = 0.35
+"""Drafts that take their sizes from a real model, where one has the layout."""
 
-_TRIES_AS_DEALT = 12
-"""Drafts with the dealt operators before others are drawn."""
+BRANCHED_SHARE = 0.3
+"""Layers of two operators and more in which two branches meet, where shapes allow."""
 
-_TRIES_PER_ARITY = 50
+_TRIES_AS_DEALT = 16
+"""Drafts with both dealt operators, in either order, before the second is drawn anew."""
+
+_TRIES_WITH_FIRST = 48
+"""Drafts with the first dealt operator before both are drawn anew."""
+
+_TRIES_PER_ARITY = 75
 """Drafts after which one operator fewer is drawn."""
 
-_TRIES = 200
-"""Drafts before the composer gives up; with all rules, some 15 are the most that a layer needs."""
+_TRIES_PER_TIME = 25
+"""Drafts after which another eager time is wanted: few layers reach the longest in a device's memory."""
+
+_TRIES = 300
+"""Drafts before the composer gives up."""
 
 
 def drawn_arity(rng: random.Random) -> int:
@@ -51,31 +64,52 @@ class TooFewRulesError(ValueError):
 
 
 class RuleComposer:
-    """Composes candidate after candidate; each depends on seed, index, operators and profile alone."""
+    """Composes candidate after candidate; each depends on index and constructor arguments alone."""
 
-    def __init__(self, operators: Sequence[Operator], profile: DeviceProfile, seed: int) -> None:
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        profile: DeviceProfile,
+        seed: int,
+        *,
+        easy_share: float = 0.0,
+        dtypes: Mapping[FloatType, float] = DTYPE_SHARES,
+    ) -> None:
         known = {operator.name for operator in operators}
         self._own = own_rules(operators)
-        self.rules = (*(rule for rule in RULES if rule.operator in known), *self._own)
+        self.families = [
+            found
+            for rules in FAMILIES.values()
+            if (found := [rule for rule in rules if rule.operator in known])
+        ]
+        if self._own:
+            self.families.append(list(self._own))
+        self.rules = tuple(rule for family in self.families for rule in family)
         self.profile = profile
         self.seed = seed
+        self.easy_share = easy_share
+        self.dtypes = dtypes
         if not any(rule.alone for rule in self.rules):
             raise TooFewRulesError(
                 f"none of the {len(known)} operators can be composed by a rule; crawl the source `torch`"
             )
         deal = self._rng("deal")
-        self._dealt = deal.sample(self.rules, len(self.rules))
+        self._dealt = _spread(self.families, deal)
         self._offsets = deal.sample(range(len(self.rules)), len(self.rules))
 
-    def compose(self, index: int) -> Candidate:
-        """Return candidate number `index`, from 0."""
+    def compose(self, index: int, ladder_steps: int = 0) -> Candidate:
+        """Return candidate number `index`, from 0, its sizes moved by so many steps of the ladder."""
         rng = self._rng(str(index))
-        plan = self._plan(rng, drawn_arity(rng), index)
+        easy = easy_rules(self.rules) if self._rng(f"easy/{index}").random() < self.easy_share else ()
+        plan = self._plan(rng, 1 if easy else drawn_arity(rng), index, easy)
+        plan = moved(plan, self.profile, ladder_steps)
         return Candidate(
             index=index,
             name=f"rules_{self.seed}_{index:06d}",
             code=render(plan),
-            requested_ops=tuple(step.operator for step in plan.steps if step.usage is None),
+            requested_ops=tuple(step.operator for step in plan.steps if step.operator and not step.usage),
+            ladder_steps=ladder_steps,
+            predicted_ms=estimate(plan, self.profile).seconds * 1e3,
             composer="rules",
             origin="rules",
             seed=self.seed,
@@ -83,53 +117,110 @@ class RuleComposer:
             source_path=_joined(step.operator for step in plan.steps if step.usage),
         )
 
-    def _plan(self, rng: random.Random, arity: int, index: int) -> Plan:
-        seconds = wanted_seconds(rng)
-        dealt = self._deal(index) if arity > 1 else ()
-        for attempt in range(_TRIES):
+    def _plan(self, rng: random.Random, arity: int, index: int, easy: Sequence[Rule]) -> Plan:
+        dtype = rng.choices(list(self.dtypes), list(self.dtypes.values()))[0]
+        rules = [rule for rule in self.rules if dtype == "float32" or rule.half]
+        if not rules:
+            dtype, rules = "float32", list(self.rules)
+        easy = [rule for rule in easy if rule in rules]
+        for attempt, wanted in enumerate(self._wishes(rng, arity, index, easy or rules)):
             count = max(1, arity - attempt // _TRIES_PER_ARITY)
-            try:
-                draft = self._draft(rng, count, dealt[:count] if attempt < _TRIES_AS_DEALT else ())
-                if draft is None or not sound(draft.plan(), draft.effects):
-                    continue
-                plan = solve(draft.plan(), self.profile, seconds, rng)
-                if plan and sound(plan, draft.effects):
-                    return plan
-            except UsageFault:
-                continue  # an own operator does not take these sizes
+            if attempt % _TRIES_PER_TIME == 0:
+                seconds = easy_seconds(rng) if easy else wanted_seconds(rng)
+            draft = self._draft(rng, count, wanted[:count], rules, dtype)
+            plan = self._solved(draft, seconds, rng) if draft else None
+            if plan:
+                return plan
         raise TooFewRulesError(
             f"{len(self.rules)} rules gave no sound layer of {arity} operators; crawl more operators"
         )
 
+    def _solved(self, draft: Draft, seconds: float, rng: random.Random) -> Plan | None:
+        """Return the layer with sizes at which it is sound; None where there are none."""
+        try:
+            if not sound(draft.plan(), draft.effects):
+                return None
+            plan = solve(draft.plan(), self.profile, seconds, rng)
+            return plan if plan and sound(plan, draft.effects) else None
+        except (RuntimeError, UsageFault):  # sizes that an operator refuses, such as too short an axis
+            return None
+
+    def _wishes(
+        self, rng: random.Random, arity: int, index: int, rules: Sequence[Rule]
+    ) -> Iterator[tuple[Rule, ...]]:
+        """Yield the operators that a draft must start with: the dealt ones first, any at last."""
+        dealt = tuple(rule for rule in self._deal(index) if rule in rules) if arity > 1 else ()
+        for attempt in range(_TRIES):
+            if attempt < _TRIES_AS_DEALT and dealt:
+                yield dealt if attempt % 2 == 0 else dealt[::-1]
+            elif attempt < _TRIES_WITH_FIRST and dealt:
+                pair = (dealt[0], rng.choice(rules))
+                yield pair if attempt % 2 == 0 else pair[::-1]
+            else:
+                yield (rng.choice([rule for rule in rules if arity > 1 or rule.alone]),)
+
     def _deal(self, index: int) -> tuple[Rule, Rule]:
         """Return a pair of rules; n * n indices in a row, for n rules, see every ordered pair once.
 
-        Beside operators of torch, own ones take turns as the first of every other pair: whoever brings some
-        wants to see them.
+        Own operators take turns as the first of every other pair: whoever brings some wants to see them.
         """
         turn, place = divmod(index, len(self._dealt))
         offset = self._offsets[turn % len(self._offsets)]
         first, second = self._dealt[place], self._dealt[(place + offset) % len(self._dealt)]
-        if index % 2 or len(self._own) in (0, len(self.rules)):
-            return first, second
-        return self._own[index // 2 % len(self._own)], second
+        if self._own and index % 2 == 0:
+            first = self._own[index // 2 % len(self._own)]
+        return first, second
 
-    def _draft(self, rng: random.Random, arity: int, dealt: Sequence[Rule]) -> Draft | None:
-        """Draw operators one by one; those dealt come first. None where one does not fit."""
-        wanted = dealt or (rng.choice([rule for rule in self.rules if arity > 1 or rule.alone]),)
-        draft = Draft(rng)
-        running = draft.start(rng.choice([layout for layout in LAYOUTS if layout in wanted[0].layouts]))
+    def _draft(
+        self, rng: random.Random, arity: int, wanted: Sequence[Rule], rules: Sequence[Rule], dtype: str
+    ) -> Draft | None:
+        """Draw operators; None where one does not fit, or more run than a layer may have."""
+        if arity == 1 and not wanted[0].alone:
+            return None
+        try:
+            draft = self._grown(rng, arity, wanted, rules, dtype)
+        except (RuntimeError, UsageFault):  # an operator does not take these sizes
+            return None
+        return draft if draft and 1 <= draft.plan().operator_count <= OPERATORS_MAX else None
+
+    def _grown(
+        self, rng: random.Random, arity: int, wanted: Sequence[Rule], rules: Sequence[Rule], dtype: str
+    ) -> Draft | None:
+        """Draw operators one by one; those wanted come first. None where one does not fit."""
+        layout = rng.choice(wanted[0].starts())
+        presets = [preset for preset in PRESETS if preset.layout == layout]
+        preset = rng.choice(presets) if presets and rng.random() < PRESET_SHARE else None
+        draft = Draft(rng, dtype, preset)
+        running = draft.start(layout, wanted[0].drawn)
+        waiting = rng.choice(list(JOINS)) if arity > 1 and rng.random() < BRANCHED_SHARE else None
+        branch: Running | None = None
         for place in range(arity):
-            if place < len(wanted):
-                rule = wanted[place]
-            else:
-                rule = rng.choice([rule for rule in self.rules if rule.accepts(running)])
-            after = follow(draft, running, rule)
+            rule = wanted[place] if place < len(wanted) else _next(rng, running, rules)
+            if place == 0 and waiting:
+                branch = follow(draft, running, rule, target=waiting)
+                if branch is None:
+                    return None
+                continue
+            after = follow(draft, bridge(draft, running, rule), rule)
             if after is None:
                 return None
             running = after
-        return draft if draft.plan().operator_count <= OPERATORS_MAX else None
+        return draft if branch is None or waiting is None or join(draft, running, branch, waiting) else None
 
     def _rng(self, purpose: str) -> random.Random:
         """Return a generator that is the same in every process; torch's own is left alone."""
         return random.Random(hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest())
+
+
+def _next(rng: random.Random, running: Running, rules: Sequence[Rule]) -> Rule:
+    return rng.choice([rule for rule in rules if rule.accepts(running)])
+
+
+def _spread(families: Sequence[Sequence[Rule]], rng: random.Random) -> list[Rule]:
+    """Return all rules in an order in which every stretch holds its share of every family."""
+    placed = []
+    for family in families:
+        start = rng.random()
+        for number, rule in enumerate(rng.sample(family, len(family))):
+            placed.append(((number + start) / len(family), rule.operator, rule))
+    return [rule for _, _, rule in sorted(placed, key=lambda entry: entry[:2])]

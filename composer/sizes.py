@@ -1,4 +1,8 @@
-"""Choose sizes so that a plan takes a wanted time: from a ladder, mainly by the batch."""
+"""Choose sizes so that a plan takes a wanted time: from a ladder, mainly by the batch.
+
+Where a measurement shows that the prediction was wrong by so much that the layer misses the window, its sizes
+move by one or two steps of the ladder (`steps_towards`, `moved`); each step changes the time by about 1.5.
+"""
 
 import math
 import random
@@ -11,14 +15,33 @@ from composer.roofline import Estimate, estimate
 FASTEST, SLOWEST = 1.5e-3, 15e-3
 """Wanted eager times are log-uniform between these, in seconds: well inside the window of 1 to 100 ms."""
 
-BOUNDS = {"N": (4, 2**22), "F": (256, 4368), "L": (48, 1952), "C": (16, 256), "H": (24, 256), "W": (24, 256)}
+TAIL_SHARE, TAIL_SLOWEST = 0.1, 60e-3
+"""This share of the wanted times is log-uniform between `SLOWEST` and this many seconds instead."""
+
+STEPS_MAX = 2
+"""Most steps of the ladder by which one measurement moves sizes: a factor of 2.25 in time."""
+
+BOUNDS = {
+    "N": (4, 2**22),
+    "F": (256, 4368),
+    "L": (48, 1952),
+    "C": (16, 256),
+    "D": (7, 48),
+    "H": (24, 256),
+    "W": (24, 256),
+    "A": (4, 32),
+    "E": (24, 112),
+    "P": (7, 48),
+    "T": (48, 1952),
+    "V": (656, 29600),
+}
 """Smallest and largest size of each kind of axis."""
 
 _STEP = 1.5
 """Ratio of neighbouring sizes of the ladder."""
 
 _MOVES = 24
-"""Changes of sizes other than the batch before the nearest plan found is taken."""
+"""Changes of sizes other than the batch before a plan is given up."""
 
 
 @cache
@@ -43,29 +66,53 @@ def rungs_within(smallest: int, largest: int) -> tuple[int, ...]:
 
 def wanted_seconds(rng: random.Random) -> float:
     """Draw the eager time that a task should take."""
-    return math.exp(rng.uniform(math.log(FASTEST), math.log(SLOWEST)))
+    bounds = (SLOWEST, TAIL_SLOWEST) if rng.random() < TAIL_SHARE else (FASTEST, SLOWEST)
+    return math.exp(rng.uniform(*map(math.log, bounds)))
 
 
 def solve(plan: Plan, profile: DeviceProfile, seconds: float, rng: random.Random) -> Plan | None:
-    """Return the plan with sizes whose predicted time is near the wanted one, within the profile's memory.
+    """Return the plan with sizes whose predicted time is within a step of the wanted one.
 
-    The batch is solved first; where it meets a bound, another axis moves by one step. None where no sizes
-    come near the range of wanted times.
+    The batch is solved first; where it meets a bound, another axis moves by one step. None where no sizes in
+    the profile's memory come near; told at once where a layer that only moves bytes has all that memory.
     """
-    best, best_cost, best_error = plan, None, math.inf
     for _ in range(_MOVES):
         plan, cost = _solve_batch(plan, profile, seconds)
-        error = _error(cost, profile, seconds)
-        if error < best_error:
-            best, best_cost, best_error = plan, cost, error
-        if error < math.log(_STEP):
+        if _is_near(cost, profile, seconds):
+            return plan
+        fits = _room(cost, profile) >= 1
+        if fits and cost.seconds < seconds and cost.flops == 0:
+            return None
+        moves = _moves(plan, smaller=cost.seconds > seconds or not fits)
+        if not moves:
+            return None
+        plan = rng.choice(moves)
+    return None
+
+
+def steps_towards(measured_seconds: float, *, too_fast: bool) -> int:
+    """Return how many steps of the ladder bring a layer that misses the window to the nearest wanted time.
+
+    At least one step, and at most `STEPS_MAX`, since a time that far off says little about the next one;
+    negative for a layer that is too slow.
+    """
+    factor = FASTEST / measured_seconds if too_fast else measured_seconds / TAIL_SLOWEST
+    steps = max(1, min(round(math.log(factor, _STEP)), STEPS_MAX))
+    return steps if too_fast else -steps
+
+
+def moved(plan: Plan, profile: DeviceProfile, steps: int) -> Plan:
+    """Return the plan larger by that many steps of the ladder, or smaller where they are negative.
+
+    Each step goes to the batch or, where that meets a bound, to the first other axis that can move. Where
+    none can, or the profile's memory is used up, the plan stays at the last step that was possible.
+    """
+    for _ in range(abs(steps)):
+        fitting = [one for one in _moves(plan, smaller=steps < 0, batch=True) if _fits(one, profile)]
+        if not fitting:
             break
-        moved = _moved(plan, smaller=cost.seconds > seconds or _room(cost, profile) < 1, rng=rng)
-        if moved is None:
-            break
-        plan = moved
-    near = best_cost is not None and FASTEST / _STEP <= best_cost.seconds <= SLOWEST * _STEP
-    return best if near else None
+        plan = fitting[0]
+    return plan
 
 
 def _solve_batch(plan: Plan, profile: DeviceProfile, seconds: float) -> tuple[Plan, Estimate]:
@@ -97,12 +144,22 @@ def _error(cost: Estimate, profile: DeviceProfile, seconds: float) -> float:
     return abs(math.log(cost.seconds / seconds)) if _room(cost, profile) >= 1 else math.inf
 
 
-def _moved(plan: Plan, *, smaller: bool, rng: random.Random) -> Plan | None:
-    """Return the plan with one axis other than the batch a step smaller or larger; None if none can move."""
+def _is_near(cost: Estimate, profile: DeviceProfile, seconds: float) -> bool:
+    """Within a step of the wanted time, but never more than half a step below the fastest that is wanted."""
+    lowest = max(seconds / _STEP, min(seconds, FASTEST) / math.sqrt(_STEP))
+    return lowest <= cost.seconds < seconds * _STEP and _room(cost, profile) >= 1
+
+
+def _fits(plan: Plan, profile: DeviceProfile) -> bool:
+    return _room(estimate(plan, profile), profile) >= 1
+
+
+def _moves(plan: Plan, *, smaller: bool, batch: bool = False) -> list[Plan]:
+    """Return the plan with one axis a step smaller or larger, for each that can move; any batch first."""
     moves = []
-    for name, letter in plan.axes.items():
+    for name, letter in sorted(plan.axes.items(), key=lambda axis: axis[1] != "N"):
         rungs = rungs_within(*BOUNDS[letter])
         rung = rungs.index(plan.sizes[name]) + (-1 if smaller else 1)
-        if letter != "N" and 0 <= rung < len(rungs):
-            moves.append({name: rungs[rung]})
-    return plan.resized(rng.choice(moves)) if moves else None
+        if (batch or letter != "N") and 0 <= rung < len(rungs):
+            moves.append(plan.resized({name: rungs[rung]}))
+    return moves

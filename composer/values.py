@@ -18,6 +18,10 @@ from torch import Tensor
 SAMPLE = 512
 """Entries per sample; samples are float64 and stay paired: entry k follows from entry k of the operand."""
 
+UNBOUNDED = (-math.inf, math.inf)
+NONNEGATIVE = (0.0, math.inf)
+SHARES = (0.0, 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
@@ -25,8 +29,8 @@ class Transfer:
 
     apply: Callable[[Tensor, int], Tensor]
     """(sample, number of entries that are combined) to the sample of the result."""
-    nonnegative: bool | None = False
-    """Whether no entry of the result can be negative; None: as the operand."""
+    bounds: tuple[float, float] | None = UNBOUNDED
+    """Range of the result's entries; None: as the operand's."""
     selects: bool = False
     """The result is one of the operand's entries, so that a monotone operator before it may be lost."""
     mixes: bool = False
@@ -50,6 +54,12 @@ def normal(number: int = 0) -> Tensor:
     """Return a sample of the standard normal; each number gives another, fixed order."""
     quantiles = (torch.arange(SAMPLE, dtype=torch.float64) + 0.5) / SAMPLE
     return torch.special.ndtri(quantiles)[shuffled(SAMPLE, number)]
+
+
+@cache
+def uniform(number: int = 0) -> Tensor:
+    """Return a sample of the uniform distribution between 0 and 1, each number in another, fixed order."""
+    return ((torch.arange(SAMPLE, dtype=torch.float64) + 0.5) / SAMPLE)[shuffled(SAMPLE, number + 100)]
 
 
 @cache
@@ -125,16 +135,104 @@ def _unit_rms(sample: Tensor, count: int) -> Tensor:
     return sample / max(rms(sample), 1e-6)
 
 
+def _cumulated(sample: Tensor, count: int) -> Tensor:
+    """Sums of 1 to count entries: entry k of the sample stands for a place of its own."""
+    deviation, mean = torch.std_mean(sample)
+    places = uniform(7) * count + 1
+    return places * mean + places.sqrt() * _gaussian(sample, 0.0, deviation)
+
+
+def _alternating(sample: Tensor, count: int) -> Tensor:
+    """Signed sums of entries, as in a Fourier transform."""
+    return _gaussian(sample, 0.0, math.sqrt(count / 2) * rms(sample))
+
+
+def _magnitudes(sample: Tensor, count: int) -> Tensor:
+    """Sizes of complex sums: two independent parts of equal variance."""
+    one = _alternating(sample, count)
+    return torch.hypot(one, one[shuffled(SAMPLE, 9)])
+
+
+def _length(sample: Tensor, count: int) -> Tensor:
+    """Root of a sum of squares."""
+    return (_averaged(sample.square(), count) * count).clamp_min(0.0).sqrt()
+
+
+def _middle(sample: Tensor, count: int) -> Tensor:
+    """Standard error of a median is pi / 2 times in variance that of a mean."""
+    error = float(sample.std()) * math.sqrt(math.pi / 2 / count)
+    return _gaussian(sample, sample.median(), error)
+
+
+def _gated(sample: Tensor, count: int) -> Tensor:
+    return sample * sample[shuffled(SAMPLE, 10)].sigmoid()
+
+
+def _attended(sample: Tensor, count: int) -> Tensor:
+    """A softmax over standard normal scores averages over count / e values."""
+    return _gaussian(sample, 0.0, min(1.0, math.sqrt(math.e / count)))
+
+
+def _self_attended(sample: Tensor, count: int) -> Tensor:
+    """Fresh weights give near-uniform scores: an average over all positions, projected twice."""
+    return _gaussian(sample, 0.0, 0.4 * rms(sample) / math.sqrt(count))
+
+
+def _surprise(sample: Tensor, count: int) -> Tensor:
+    """Negative log-softmax at one place."""
+    return _log_sum_exp(sample, count) - sample[shuffled(SAMPLE, 11)]
+
+
+def _distance(sample: Tensor, count: int) -> Tensor:
+    """Length of the difference to standard normal vectors."""
+    return _length(sample - normal(12), count)
+
+
+def _fresh(sample: Tensor, count: int) -> Tensor:
+    return _gaussian(sample, 0.0, 1.0)
+
+
+def _recurrent(sample: Tensor, count: int) -> Tensor:
+    """Gated hidden states with fresh weights spread over about 0.2."""
+    return _gaussian(sample, 0.0, 0.2 * min(1.0, float(sample.std())))
+
+
 PROJECTED = Transfer(_projected, mixes=True)
 CONTRACTED = Transfer(_contracted, mixes=True)
-AVERAGED = Transfer(_averaged, nonnegative=None)
-SUMMED = Transfer(lambda sample, count: _averaged(sample, count) * count, nonnegative=None)
-LARGEST_OF = Transfer(_largest, nonnegative=None, selects=True)
-DEVIATION = Transfer(_deviation, nonnegative=True)
-SOFTMAX = Transfer(_softmax, nonnegative=True)
-SOFTMIN = Transfer(lambda sample, count: _softmax(-sample, count), nonnegative=True)
+AVERAGED = Transfer(_averaged, None)
+SUMMED = Transfer(lambda sample, count: _averaged(sample, count) * count)
+LARGEST_OF = Transfer(_largest, None, selects=True)
+SMALLEST_OF = Transfer(lambda sample, count: -_largest(-sample, count), None, selects=True)
+RUNNING_LARGEST = Transfer(lambda sample, count: _largest(sample, max(2, count // 2)), None, selects=True)
+RUNNING_SMALLEST = Transfer(lambda sample, count: -_largest(-sample, max(2, count // 2)), None, selects=True)
+MIDDLE_OF = Transfer(_middle, None)
+DEVIATION = Transfer(_deviation, NONNEGATIVE)
+VARIANCE = Transfer(lambda sample, count: _deviation(sample, count).square(), NONNEGATIVE)
+LENGTH = Transfer(_length, NONNEGATIVE)
+CUMULATED = Transfer(_cumulated)
+ALTERNATING = Transfer(_alternating, mixes=True)
+ALTERNATING_MEAN = Transfer(lambda sample, count: _alternating(sample, count) / count, mixes=True)
+MAGNITUDES = Transfer(_magnitudes, NONNEGATIVE, mixes=True)
+MEAN_MAGNITUDES = Transfer(lambda sample, count: _magnitudes(sample, count) / count, NONNEGATIVE, mixes=True)
+SOFTMAX = Transfer(_softmax, SHARES)
+SOFTMIN = Transfer(lambda sample, count: _softmax(-sample, count), SHARES)
 LOG_SOFTMAX = Transfer(_log_softmax)
 LOG_SUM_EXP = Transfer(_log_sum_exp)
+SURPRISE = Transfer(_surprise)
 STANDARDISED = Transfer(_standardised)
-UNIT_RMS = Transfer(_unit_rms, nonnegative=None)
-UNIT_NORM = Transfer(lambda sample, count: _unit_rms(sample, count) / math.sqrt(count), nonnegative=None)
+UNIT_RMS = Transfer(_unit_rms)
+UNIT_NORM = Transfer(lambda sample, count: _unit_rms(sample, count) / math.sqrt(count))
+KEPT = Transfer(lambda sample, count: sample, None)
+MIXED = Transfer(lambda sample, count: torch.where(normal(15) > 0, sample, normal(16)), mixes=True)
+MASKED = Transfer(lambda sample, count: torch.where(normal(15) > 0, sample, 0.0))
+PADDED = Transfer(lambda sample, count: sample)
+DIFFERENCE = Transfer(lambda sample, count: sample - sample[shuffled(SAMPLE, 14)])
+GATED = Transfer(_gated)
+LEAKING = Transfer(lambda sample, count: torch.where(sample > 0, sample, sample * uniform(17)))
+ATTENDED = Transfer(_attended, mixes=True)
+SELF_ATTENDED = Transfer(_self_attended, mixes=True)
+DISTANCE = Transfer(_distance, NONNEGATIVE)
+COSINE = Transfer(lambda sample, count: _gaussian(sample, 0.0, 1 / math.sqrt(count)), (-1.0, 1.0))
+FRESH = Transfer(_fresh, mixes=True)
+FRESH_SUM = Transfer(lambda sample, count: _fresh(sample, count) / math.sqrt(count), mixes=True)
+RECURRENT = Transfer(_recurrent, (-1.0, 1.0), mixes=True)

@@ -1,91 +1,67 @@
 """The dataset card: what is in the folder, how it came about, and under which conditions it holds."""
 
-import hashlib
-import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from data.columns_page import columns_table
-from data.funnel import FunnelLine
+from data.front_matter import TableFile, front_matter
+from data.funnel import QUESTIONS, FunnelLine
 from data.schema import DATASET
+from filters.policy import Policy
+from filters.reasons import Reason
 
 MARK = "Made with OpWeaver"
 """Stands in every card of ours and tells our folders from others."""
 
-_DESCRIPTIONS = {
-    "default": "Accepted tasks",
-    "rejected": "Candidates that were not accepted, with the reason",
-    "operators": "What the tasks are composed of",
-}
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 _MACHINE = (
     "device_name", "driver_version", "cuda_version", "torch_version", "transformers_version",
     "tf32_matmul", "tf32_cudnn",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableFile:
-    """One Parquet file of the folder; it is a whole split."""
-
-    config: str
-    split: str
-    place: str
-    """Path inside the folder."""
-    rows: int
-    digest: str
-    """sha256 of the file."""
+_CITATION = """@misc{cudaagent2026,
+  title         = {CUDA Agent: Large-Scale Agentic RL for High-Performance CUDA Kernel Generation},
+  year          = {2026},
+  eprint        = {2602.24286},
+  archivePrefix = {arXiv},
+  url           = {https://arxiv.org/abs/2602.24286}
+}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
     """What a card tells."""
 
+    name: str
+    """Under which the set is loaded, such as `ORG/NAME`."""
     rows: Sequence[Mapping[str, Any]]
     files: Sequence[TableFile]
     funnel: Sequence[FunnelLine]
+    policy: Policy
     settings: str
     """TOML."""
     license: str
+    """Of what was written for this set; rows taken from elsewhere name their own."""
 
 
 def card_text(card: Card) -> str:
     """Return `README.md`: YAML for the Hub, then Markdown for people."""
-    sections = [_introduction(card), _funnel(card), _machine(card), _reproduction(card), _columns()]
-    return "\n".join([front_matter(card), *sections])
+    sections = (_introduction, _contents, _funnel, _filters, _contamination, _machine, _reproduction)
+    licences = {card.license: None} | {row["source_license"]: None for row in card.rows if _is_foreign(row)}
+    return "\n".join(
+        [
+            front_matter(card.files, licences),
+            *(section(card) for section in sections),
+            _LIMITS,
+            f"## Columns\n\n{columns_table(DATASET)}",
+            _licence(card),
+            _citation(),
+        ]
+    )
 
 
-def front_matter(card: Card) -> str:
-    """Return the YAML block; every value is written as JSON, which is YAML too."""
-    count = len(card.rows)
-    fields = {
-        "license": card.license,
-        "pretty_name": "OpWeaver: fused operator tasks for GPU-kernel agents",
-        "language": ["en"],
-        "task_categories": ["text-generation"],
-        "annotations_creators": ["machine-generated"],
-        "size_categories": [next((name for limit, name in _SIZES if count < limit), "1M<n<10M")],
-        "tags": ["code", "gpu-kernels", "cuda", "triton", "pytorch", "kernelbench", "reinforcement-learning"],
-        "configs": [_config(name, card.files) for name in _DESCRIPTIONS],
-    }
-    return "\n".join(["---", *(f"{name}: {json.dumps(value)}" for name, value in fields.items()), "---", ""])
-
-
-def _config(name: str, files: Sequence[TableFile]) -> dict[str, Any]:
-    """Return the entry of one config.
-
-    `datasets` finds what it cached of a local folder by the folder's name and these entries, not by the
-    files; so the description carries their digest, or another run's rows would be loaded.
-    """
-    own = [file for file in files if file.config == name]
-    digest = hashlib.sha256("".join(file.digest for file in own).encode()).hexdigest()[:16]
-    return {
-        "config_name": name,
-        **({"default": True} if name == "default" else {}),
-        "description": f"{_DESCRIPTIONS[name]}; content {digest}",
-        "data_files": [{"split": file.split, "path": file.place} for file in own],
-    }
+def _is_foreign(row: Mapping[str, Any]) -> bool:
+    return row["source_license"] is not None
 
 
 def _introduction(card: Card) -> str:
@@ -101,8 +77,9 @@ candidate was not accepted; `operators` lists what the tasks are composed of. {M
 ```python
 from datasets import load_dataset
 
-tasks = load_dataset("this/dataset", split="train")
-rejected = load_dataset("this/dataset", "rejected", split="train")
+tasks = load_dataset("{card.name}", split="train")
+easy = tasks.filter(lambda row: row["difficulty"] == "easy")
+rejected = load_dataset("{card.name}", "rejected", split="train")
 ```
 
 | config | split | rows |
@@ -118,6 +95,29 @@ def _empty_tables(card: Card) -> str:
     return f"\nNothing to list in {' and '.join(empty)}: one row of nulls stands there, so that it loads.\n"
 
 
+def _contents(card: Card) -> str:
+    """Count the rows by what people filter by, and give the range of their figures."""
+    names = ("difficulty", "data_source", "composer")
+    counts = [
+        f"| `{name}` | {', '.join(f'{value} ({n:,})' for value, n in _counts(card.rows, name))} |"
+        for name in names
+    ]
+    figures = (("eager_ms", "ms"), ("compile_ms", "ms"), ("peak_memory_mb", "MB"))
+    ranges = [f"| `{name}` | {_range(card.rows, name, unit)} |" for name, unit in figures]
+    return "\n".join(["## What the rows are", "", "| column | values |", "|---|---|", *counts, *ranges, ""])
+
+
+def _counts(rows: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, int]]:
+    return sorted(Counter(str(row[name]) for row in rows).items())
+
+
+def _range(rows: Sequence[Mapping[str, Any]], name: str, unit: str) -> str:
+    known = sorted(row[name] for row in rows if row[name] is not None)
+    if not known:
+        return "not measured"
+    return f"{known[0]:.3g} to {known[-1]:.3g} {unit}, median {known[len(known) // 2]:.3g}"
+
+
 def _funnel(card: Card) -> str:
     total = sum(line.candidates for line in card.funnel)
     lines = "\n".join(f"| {line.stage} | {line.reason} | {line.candidates:,} |" for line in card.funnel)
@@ -127,6 +127,48 @@ def _funnel(card: Card) -> str:
 |---|---|---|
 {lines}
 | all | | {total:,} |
+
+`surplus` passed every filter, but lies beyond the wanted number of rows.
+"""
+
+
+def _filters(card: Card) -> str:
+    asked = "\n".join(f"| {stage} | {question} |" for stage, question in QUESTIONS.items())
+    thresholds = "\n".join(
+        f"| `{name}` | {getattr(card.policy, name):g} | {field.description} |"
+        for name, field in Policy.model_fields.items()
+    )
+    return f"""## Filters
+
+In this order; the first stage that objects gives the reason.
+
+| stage | asks |
+|---|---|
+{asked}
+
+| threshold | value | meaning |
+|---|---|---|
+{thresholds}
+"""
+
+
+def _contamination(card: Card) -> str:
+    found = sum(line.candidates for line in card.funnel if line.reason == Reason.CONTAMINATED)
+    nearest = [
+        f"`{name}` is at most {max(known):.3f}"
+        for name in ("kb_ast_similarity", "kb_operator_similarity")
+        if (known := [row[name] for row in card.rows if row[name] is not None])
+    ]
+    accepted = f" Among the accepted rows, {' and '.join(nearest)}." if nearest else ""
+    return f"""## Contamination
+
+Every candidate with a sound text was compared with all 270 tasks of KernelBench (levels 1 to 4) by three
+instruments, each of which is enough to reject it: the AST similarity of the paper (class `Model`) above
+{card.policy.kb_similarity_max:g}; an equal ordered list of the operators that run; and, where the same
+operators run in whatever order, a similarity above the same bound of syntax trees that keep the operators,
+with helpers and base classes inlined, names made canonical and sizes left out. Scores and nearest task stand
+in each row (`kb_*`). Rejected as `contaminated`: {found:,} candidates, whose text is not published.{accepted}
+Similarity to other benchmarks was not measured.
 """
 
 
@@ -149,8 +191,8 @@ Times, bits and peak memory hold for these machines and versions; other ones nee
 def _reproduction(card: Card) -> str:
     return f"""## How to make it again
 
-`opweaver run` with these settings composes the same candidates. Times differ from run to run; with the
-recorded ones (`--timings verdicts.parquet`) the same rows are accepted.
+`opweaver run --config settings.toml` with these settings composes the same candidates. Times differ from run
+to run; with the recorded ones (`--timings verdicts.parquet`) the same rows are accepted.
 
 ```toml
 {card.settings.strip()}
@@ -158,5 +200,50 @@ recorded ones (`--timings verdicts.parquet`) the same rows are accepted.
 """
 
 
-def _columns() -> str:
-    return f"## Columns\n\n{columns_table(DATASET)}"
+_LIMITS = """## Limits
+
+- Only the forward pass in inference (`.eval()`, no gradients) was checked and timed. `train_eval_same` says
+  whether train mode gives the same bits.
+- Times are medians, taken one task at a time (on a GPU with a cold L2 cache); a row near a bound of
+  `eager_ms` may lie outside on another machine. `compile_ms` is the default mode of `torch.compile`, not the
+  fastest one there is.
+- Inputs are random draws of fixed shapes, and all layers are synthetic or taken from libraries: neither says
+  how often a shape or a combination occurs in practice.
+- The rows are training tasks. They are no benchmark: `code` is public, and so is each answer made from it.
+- `code` is a program. Execute it, and what a model answers to it, only where it can do no harm.
+"""
+
+
+def _licence(card: Card) -> str:
+    rows = [row for row in card.rows if _is_foreign(row)]
+    if not rows:
+        return f"## Licence\n\nAll rows were written for this set and are under `{card.license}`.\n"
+    counts = Counter((str(row["source_license"]), str(row["data_source"])) for row in rows)
+    lines = "\n".join(f"| {licence} | {source} | {n:,} |" for (licence, source), n in sorted(counts.items()))
+    lifted = any(row["data_source"] == "transformers" for row in rows)
+    note = (
+        "Rows of `transformers` are layers of the library transformers, which is under Apache-2.0: keep its "
+        "copyright notice, and state your changes, where you pass them on.\n"
+        if lifted
+        else ""
+    )
+    return f"""## Licence
+
+What was written for this set is under `{card.license}`. {len(rows):,} rows hold source text of others:
+`source_license` and `source_path` of each say under which licence and from where it was taken.
+{note}
+| licence | data_source | rows |
+|---|---|---|
+{lines}
+"""
+
+
+def _citation() -> str:
+    return f"""## Citation
+
+The set follows the synthesis of CUDA-Agent-Ops-6K; please cite its paper:
+
+```bibtex
+{_CITATION}
+```
+"""

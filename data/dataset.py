@@ -13,12 +13,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from data.card import MARK, Card, TableFile, card_text
+from data.card import MARK, Card, card_text
 from data.errors import InputError
+from data.front_matter import FOLDERS, TableFile
 from data.funnel import FunnelLine
 from data.rows import with_splits
 from data.schema import DATASET, OPERATOR, REJECTED
 from data.tables import storage_error, table_of, write_parquet
+from filters.policy import Policy
 from ops_crawler.operator import Operator
 
 
@@ -29,13 +31,16 @@ def write_dataset(
     rejected: Sequence[Mapping[str, Any]],
     operators: Iterable[Operator],
     funnel: Sequence[FunnelLine],
+    policy: Policy,
     settings: str,
+    name: str = "ORG/NAME",
     license: str = "apache-2.0",
 ) -> Path:
     """Write a whole dataset folder and put it in the place of an older one; return it.
 
-    `rows` come from `dataset_row`, `rejected` from `rejected_row`; splits are set here. `settings` is the
-    TOML text that the card shows. The old folder stays complete until the new one is; only a kill between
+    `rows` come from `dataset_row`, `rejected` from `rejected_row`; splits are set here. `policy` is
+    what the rows were judged by, `settings` the TOML text that the card shows, `name` the repository in its
+    example. The old folder stays complete until the new one is; only a kill between
     the two renames at the end leaves none, and then the next call writes it again. Raises StorageError, and
     InputError where the folder holds something that is not a dataset of ours.
     """
@@ -46,13 +51,21 @@ def write_dataset(
     if not by_split["validation"]:
         del tables["default", "validation"]
     tables["rejected", "train"] = table_of(rejected, REJECTED)
-    tables["operators", "train"] = table_of([asdict(operator) for operator in operators], OPERATOR)
+    tables["operators", "train"] = table_of([_operator_row(operator) for operator in operators], OPERATOR)
 
     unfinished = folder.with_name(f".{folder.name}.unfinished")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)
         files = [_write(unfinished, config, split, table) for (config, split), table in tables.items()]
-        card = Card(rows=rows, files=files, funnel=funnel, settings=settings, license=license)
+        card = Card(
+            name=name,
+            rows=rows,
+            files=files,
+            funnel=funnel,
+            policy=policy,
+            settings=settings,
+            license=license,
+        )
         (unfinished / "README.md").write_text(card_text(card), encoding="utf-8")
         _swap_in(unfinished, folder)
     except OSError as error:
@@ -61,16 +74,34 @@ def write_dataset(
     return folder
 
 
+def _operator_row(operator: Operator) -> dict[str, Any]:
+    """Return the row of an operator; the source text of one's own only where it may be passed on."""
+    row = asdict(operator)
+    if row["usage"] and not row["usage"]["license"]:
+        row["usage"]["code"] = None
+    return row
+
+
 def _write(folder: Path, config: str, split: str, table: pa.Table) -> TableFile:
     """Write one split. One row of nulls stands in an empty one, because `datasets` cannot load that; but not
     among the tasks, where it would be taken for one."""
-    place = f"{'data' if config == 'default' else config}/{split}-00000-of-00001.parquet"
+    place = f"{FOLDERS[config]}/{split}-00000-of-00001.parquet"
     path = folder / place
     path.parent.mkdir(parents=True, exist_ok=True)
     stand_in = table.num_rows == 0 and config != "default"
-    write_parquet(path, pa.Table.from_pylist([{}], schema=table.schema) if stand_in else table)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return TableFile(config=config, split=split, place=place, rows=table.num_rows, digest=digest)
+    stored = pa.Table.from_pylist([{}], schema=table.schema) if stand_in else table
+    write_parquet(path, stored)
+    content = path.read_bytes()
+    return TableFile(
+        config=config,
+        split=split,
+        place=place,
+        rows=table.num_rows,
+        stored_rows=stored.num_rows,
+        table_bytes=stored.nbytes,
+        file_bytes=len(content),
+        digest=hashlib.sha256(content).hexdigest(),
+    )
 
 
 def _refuse_foreign(folder: Path) -> None:

@@ -2,10 +2,11 @@
 
 
 class StorageError(OSError):
-    """A place cannot be written to or no longer be read: full disk, missing rights, damaged file.
+    """A place cannot be written to or no longer be read: full disk, missing rights, damaged file,
+    a Hub that fails or is out of reach.
 
-    Arises where files of a run are written and wherever the ledger is touched. Nothing that was
-    complete before is lost; the same command can be run again once the cause is gone.
+    Arises where files of a run are written, where a set is published and wherever the ledger is touched.
+    Nothing that was complete before is lost; the same command can be run again once the cause is gone.
     """
 
 

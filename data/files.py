@@ -12,7 +12,7 @@ from typing import Any
 
 from composer.candidate import Candidate
 from data.errors import InputError
-from data.schema import CANDIDATE, MEASUREMENT, OPERATOR, VERDICT
+from data.schema import CANDIDATE, MEASUREMENT, OPERATOR, VERDICT, EarlierSizing, columns_of
 from data.tables import read_rows, table_of, write_table
 from filters.measurement import Measurement, checked_facts
 from filters.reasons import Reason, Stage
@@ -48,7 +48,14 @@ def read_candidates(path: Path) -> list[Candidate]:
     outside a sandbox, and anybody can write a file.
     """
     candidates = [
-        Candidate(**row | {"requested_ops": tuple(row["requested_ops"] or ()), "origin": "foreign"})
+        Candidate(
+            **row
+            | {
+                "requested_ops": tuple(row["requested_ops"] or ()),
+                "earlier_ids": tuple(row["earlier_ids"] or ()),
+                "origin": "foreign",
+            }
+        )
         for row in read_rows(path, CANDIDATE)
     ]
     if len({candidate.index for candidate in candidates}) < len(candidates):
@@ -73,10 +80,10 @@ def write_verdicts(
     measurements: Mapping[str, Measurement],
 ) -> None:
     """Write one row per verdict, in the order given; measurements are found by the candidate's id."""
-    names = {candidate.index: candidate.name for candidate in candidates}
+    by_index = {candidate.index: candidate for candidate in candidates}
     rows = [
         {
-            "name": names[verdict.index],
+            "name": by_index[verdict.index].name,
             "id": verdict.id,
             "index": verdict.index,
             "verdict": verdict.outcome,
@@ -84,10 +91,22 @@ def write_verdicts(
             "stage": verdict.stage,
             "evidence": json.dumps(verdict.evidence),
             **dataclasses.asdict(measurements.get(verdict.id, Measurement())),
+            "earlier_sizings": [
+                _eager_times(id, measurements[id])
+                for id in by_index[verdict.index].earlier_ids
+                if id in measurements
+            ],
         }
         for verdict in verdicts
     ]
     write_table(path, table_of(rows, VERDICT))
+
+
+def _eager_times(id: str, measurement: Measurement) -> dict[str, Any]:
+    return {
+        column.name: id if column.name == "id" else getattr(measurement, column.name)
+        for column in columns_of(EarlierSizing)
+    }
 
 
 def read_verdicts(path: Path) -> list[Judged]:
@@ -115,12 +134,14 @@ def _judged(row: dict[str, Any]) -> Judged:
 def read_timings(path: Path) -> dict[str, dict[str, Any]]:
     """Read recorded times from a `verdicts.parquet`: id -> those facts of `TIMES` that are known.
 
-    Fit for `Measurement.with_facts`. Ids that were never timed are left out.
+    Fit for `Measurement.with_facts`. Ids that were never timed are left out, earlier sizings are not.
     """
-    columns = [column for column in VERDICT if column.name == "id" or column.name in TIMES]
+    columns = [column for column in VERDICT if column.name in ("id", "earlier_sizings", *TIMES)]
     times: dict[str, dict[str, Any]] = {}
-    for row in read_rows(path, columns):
-        known = {name: row[name] for name in TIMES if row[name] is not None}
+    rows = read_rows(path, columns)
+    earlier = [sizing for row in rows for sizing in row["earlier_sizings"] or ()]
+    for row in [*rows, *earlier]:
+        known = {name: row[name] for name in TIMES if row.get(name) is not None}
         if known:
             times.setdefault(row["id"], known)
     return times

@@ -7,6 +7,23 @@ from typing import NamedTuple
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
 
+QUESTIONS = {
+    Stage.REPLY: "does the model's reply hold one task?",
+    Stage.SOURCE: "does it parse, keep to the contract and touch nothing but torch?",
+    Stage.SIMILARITY: "is it far from every KernelBench task?",
+    Stage.BUILD: "does it build and run within its limits, on inputs that differ?",
+    Stage.CONDUCT: "does it leave the process and its inputs alone?",
+    Stage.REPEATABILITY: "the same bits again, also in a fresh process?",
+    Stage.OUTPUT: "are all outputs plain, finite tensors?",
+    Stage.DEGENERATE: "does every trivial answer fail, does every input count?",
+    Stage.LABELS: "did the operators run that were asked for?",
+    Stage.RUNTIME: "is it long enough to be timed, short enough to be trained on?",
+    Stage.COMPILE: "does torch.compile take it?",
+    Stage.COMPARE: "does compiled agree with eager, with double precision as arbiter?",
+    Stage.SET: "is it no repetition of an earlier row?",
+}
+"""What each stage asks, in the order of the judging."""
+
 _ENDS = ("accepted", "surplus", "infrastructure")
 _STAGES = [stage.value for stage in Stage]
 _REASONS = list(Reason)

@@ -10,9 +10,6 @@ VALIDATION_SHARE = 0.05
 """Share of the operator sets that goes to the validation split."""
 SPLIT_FROM_ROWS = 1000
 """Below this number of rows a dataset has only the split train."""
-COMPUTE_BOUND_INTENSITY = 10
-"""FLOP per byte from which a task counts as bound by arithmetic: about the ratio of fp32 peak to memory
-bandwidth of current data-centre GPUs (H200: 67 TFLOP/s and 4.8 TB/s, so 14)."""
 
 
 def categories(operators: Sequence[str]) -> tuple[str, ...]:
@@ -20,15 +17,29 @@ def categories(operators: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({category(operator) for operator in operators}))
 
 
-def difficulty(op_count: int, flops: int | None, bytes_moved: int | None) -> str:
-    """Return `easy`, `medium` or `hard`.
+CATEGORY_POINTS = {
+    "reduction": 1, "normalization": 1, "pooling": 1, "loss": 1, "distance": 1, "indexing": 1,
+    "resampling": 1,
+    "convolution": 2, "linear algebra": 2, "scan": 2, "sorting": 2, "fft": 2,
+    "attention": 3, "recurrent": 3,
+}  # fmt: skip
+"""How much harder a kernel is than an element-wise one: 1 where threads must work together or reads are
+scattered, 2 where it competes with tuned libraries or needs an algorithm of its own, 3 where it is several
+such kernels."""
+LONG_LAYERS = (20, 100)
+"""Aten calls from which a layer is worth one point more each."""
 
-    Points: one for each operator after the first, because each asks for a fusion; two more where the task
-    is bound by arithmetic, because then a kernel must compete with tuned libraries. Up to 1 point is easy,
-    2 and 3 are medium, 4 or more are hard.
+
+def difficulty(operators: Sequence[str], aten_nodes: int | None) -> str:
+    """Return `easy`, `medium` or `hard`, from what ran alone, whoever wrote the task.
+
+    Points: one for each operator after the first, because each asks for a fusion; `CATEGORY_POINTS` of each
+    distinct category; one more at each of `LONG_LAYERS`. Up to 1 point is easy, 2 and 3 are medium, 4 or more
+    are hard. More operators, categories or aten calls never make a task easier.
     """
-    compute_bound = flops and bytes_moved and flops >= COMPUTE_BOUND_INTENSITY * bytes_moved
-    points = op_count - 1 + (2 if compute_bound else 0)
+    points = max(len(operators) - 1, 0)
+    points += sum(CATEGORY_POINTS.get(kind, 0) for kind in categories(operators))
+    points += sum((aten_nodes or 0) >= calls for calls in LONG_LAYERS)
     return "easy" if points <= 1 else "medium" if points <= 3 else "hard"
 
 

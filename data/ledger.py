@@ -9,19 +9,22 @@ import dataclasses
 import json
 import sqlite3
 import threading
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from composer.candidate import Candidate
-from data.errors import InputError, StorageError
+from composer.llm.requests import Request
+from data.errors import InputError
+from data.ledger_errors import LedgerError, explained
 from filters.measurement import Measurement
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
 
 _APPLICATION_ID = 0x4F705776  # "OpWv", tells a ledger from any other SQLite file
-_LAYOUT = 1
+_LAYOUT = 2
 _TABLES = """
 CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE candidates (place INTEGER PRIMARY KEY, record TEXT NOT NULL);
@@ -30,31 +33,15 @@ CREATE TABLE measurements (
     PRIMARY KEY (id, environment)
 );
 CREATE TABLE verdicts (place INTEGER PRIMARY KEY, record TEXT NOT NULL);
+CREATE TABLE replies (
+    request TEXT NOT NULL, draw INTEGER NOT NULL, body BLOB NOT NULL, reply BLOB NOT NULL,
+    base_url TEXT NOT NULL, PRIMARY KEY (request, draw)
+);
 """
-
-_ADVICE = {
-    "SQLITE_FULL": "the disk is full; free some space and run the same command again",
-    "SQLITE_READONLY": "it cannot be written to; check the rights of the file and its folder",
-    "SQLITE_CANTOPEN": "it cannot be opened; check that the folder exists and may be written to",
-    "SQLITE_PERM": "it cannot be opened; check the rights of the file and its folder",
-    "SQLITE_BUSY": "another process keeps it locked; wait for it or end it, then run again",
-    "SQLITE_LOCKED": "another process keeps it locked; wait for it or end it, then run again",
-    "SQLITE_CORRUPT": "it is damaged; move it away, or restore it from a copy, and run again",
-    "SQLITE_PROTOCOL": "its file system has no file locks; put the run directory on a local disk",
-    "SQLITE_NOTADB": "it is no SQLite file; move it away or choose another run directory",
-    "SQLITE_IOERR": "reading or writing failed; check the disk (a full or remote one can cause this)",
-}
-
-
-class LedgerError(StorageError):
-    """The ledger cannot be opened, read or written; any method of `Ledger` may raise it.
-
-    What was committed before stays valid, so the same command can be run again.
-    """
 
 
 class Ledger:
-    """Candidates, measurements and verdicts of one run. One object may be shared by many threads."""
+    """Candidates, replies, measurements and verdicts of one run. One object may be shared by many threads."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -77,7 +64,7 @@ class Ledger:
             raise LedgerError(
                 f"{path.parent}: cannot be created ({error.strerror}); choose another"
             ) from None
-        with _explained(path):
+        with explained(path):
             connection = sqlite3.connect(
                 path, timeout=wait_seconds, isolation_level=None, check_same_thread=False
             )
@@ -109,7 +96,7 @@ class Ledger:
                     f"{self.path}: written in layout {layout}, this version reads {_LAYOUT}; "
                     "use the version that wrote it or start a new run directory"
                 )
-        with _explained(self.path):
+        with explained(self.path):
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -164,6 +151,14 @@ class Ledger:
                         "choose another run directory"
                     )
 
+    def replace_candidates(self, candidates: Iterable[Candidate]) -> None:
+        """Put candidates in the place of those with the same indices; what was measured of those stays."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE candidates SET record = ? WHERE place = ?",
+                ((_dumps(dataclasses.asdict(candidate)), candidate.index) for candidate in candidates),
+            )
+
     def _candidate_at(self, index: int) -> Candidate:
         (record,) = self._rows("SELECT record FROM candidates WHERE place = ?", (index,))[0]
         return self._read(_candidate, record)
@@ -197,6 +192,33 @@ class Ledger:
         rows = self._rows("SELECT id, record FROM measurements WHERE environment = ?", (environment,))
         return {id: self._read(Measurement.from_json, record) for id, record in rows}
 
+    def reply(self, request: Request) -> bytes | None:
+        """Return the stored reply to a request, byte for byte."""
+        rows = self._rows(
+            "SELECT reply FROM replies WHERE request = ? AND draw = ?", (request.hash, request.draw)
+        )
+        return rows[0][0] if rows else None
+
+    def keep_reply(self, request: Request, reply: bytes, base_url: str) -> None:
+        """Store a reply with its request; a second one to the same request and draw changes nothing."""
+        body = zlib.compress(request.text.encode())
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO replies VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (request.hash, request.draw, body, reply, base_url),
+            )
+
+    def request(self, hash: str) -> Request | None:
+        """Return the latest draw of a request that was replied to."""
+        rows = self._rows(
+            "SELECT body, draw FROM replies WHERE request = ? ORDER BY draw DESC LIMIT 1", (hash,)
+        )
+        return Request(zlib.decompress(rows[0][0]).decode(), rows[0][1]) if rows else None
+
+    def replies(self) -> list[bytes]:
+        """Return all replies."""
+        return [reply for (reply,) in self._rows("SELECT reply FROM replies")]
+
     def replace_verdicts(self, verdicts: Sequence[Verdict]) -> None:
         """Replace all verdicts at once: a reader sees the old ones or the new ones, never a mixture.
 
@@ -219,7 +241,7 @@ class Ledger:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one transaction, one thread at a time; any exception undoes it."""
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -230,7 +252,7 @@ class Ledger:
                 raise
 
     def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, _explained(self.path):
+        with self._lock, explained(self.path):
             return self._connection.execute(query, values).fetchall()
 
     def _read(self, record_from: Any, text: str) -> Any:
@@ -250,23 +272,10 @@ def _dumps(value: Any) -> str:
 
 def _candidate(text: str) -> Candidate:
     fields = json.loads(text)
-    return Candidate(**fields | {"requested_ops": tuple(fields["requested_ops"])})
+    return Candidate(**fields | {name: tuple(fields[name]) for name in ("requested_ops", "earlier_ids")})
 
 
 def _verdict(text: str) -> Verdict:
     fields = json.loads(text)
     stage = fields["stage"] and Stage(fields["stage"])
     return Verdict(**fields | {"reason": Reason(fields["reason"]), "stage": stage})
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn a fault of the file or the disk into one line that says what to do; a misuse stays what it is."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        code = getattr(error, "sqlite_errorname", None) or ""
-        advice = next((text for prefix, text in _ADVICE.items() if code.startswith(prefix)), None)
-        if advice is None:
-            raise
-        raise LedgerError(f"{path}: {advice}") from error

@@ -1,7 +1,8 @@
 """From a judged candidate to the rows that are published."""
 
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from composer.candidate import Candidate
@@ -37,7 +38,7 @@ def dataset_row(candidate: Candidate, measurement: Measurement, environment: Env
         "family_id": family_id(candidate.code),
         "op_count": len(measurement.ops),
         "categories": categories(measurement.ops),
-        "difficulty": difficulty(len(measurement.ops), measurement.flops, measurement.bytes),
+        "difficulty": difficulty(measurement.ops, measurement.aten_nodes),
         "split": "train",
         "timing_samples": min(samples, default=None),
         "device_name": environment.device_name,
@@ -51,6 +52,9 @@ def dataset_row(candidate: Candidate, measurement: Measurement, environment: Env
         "composer": candidate.composer,
         "seed": candidate.seed,
         "request_hash": candidate.request_hash,
+        "llm_mode": candidate.llm_mode,
+        "prompt_version": candidate.prompt_version,
+        "repair_turns": candidate.repair_turns,
         "source_license": candidate.source_license,
         "source_path": candidate.source_path,
         **{name: getattr(measurement, name) for name in _MEASURED},
@@ -78,7 +82,17 @@ def rejected_row(candidate: Candidate, verdict: Verdict, measurement: Measuremen
 
 def is_licensed(candidate: Candidate) -> bool:
     """Return whether the text may be passed on: written for this set, or taken over with a known licence."""
-    return candidate.composer is not None or candidate.source_license is not None
+    return _has_licence(dataclasses.asdict(candidate))
+
+
+def without_licence(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the ids of the rows whose text comes from somebody else and has no known licence."""
+    return [row["id"] for row in rows if not _has_licence(row)]
+
+
+def _has_licence(row: Mapping[str, Any]) -> bool:
+    ours = row["composer"] and not row["source_path"] and row["data_source"] != "transformers"
+    return bool(ours or row["source_license"])
 
 
 def with_splits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

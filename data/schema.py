@@ -98,6 +98,17 @@ def _select(columns: Sequence[Column], *names: str) -> tuple[Column, ...]:
     return tuple(by_name[name] for name in names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierSizing:
+    """What `earlier_sizings` keeps of a candidate that was composed again with other sizes."""
+
+    id: str
+    eager_ms: float | None
+    eager_ms_iqr: float | None
+    eager_samples: int | None
+    tensor_time_share: float | None
+
+
 MEASUREMENT = columns_of(Measurement)
 SCORES = ("kb_ast_similarity", "kb_nearest", "kb_operator_similarity", "kb_operator_nearest")
 """Nearness to KernelBench, in every config that has candidates."""
@@ -119,7 +130,11 @@ VERDICT = (
     _STAGE,
     _EVIDENCE,
     *MEASUREMENT,
-)
+    Column(
+        "earlier_sizings", pa.list_(_arrow_type(EarlierSizing)), "",
+        "Ids and eager times of the candidates whose place this one took, because they missed the window.",
+    ),
+)  # fmt: skip
 """Columns of `verdicts.parquet`."""
 
 REJECTED = (
@@ -144,7 +159,13 @@ DATASET = (
     *_select(CANDIDATE, "requested_ops"),
     *_select(MEASUREMENT, "aten_ops"),
     Column("categories", _TEXTS, "", "Kinds of the operators, such as `convolution`, sorted."),
-    Column("difficulty", _TEXT, "", "`easy`, `medium` or `hard`; the formula stands in `data/labels.py`."),
+    Column(
+        "difficulty", _TEXT, "",
+        "`easy`, `medium` or `hard` by points: one for each operator after the first; for each distinct "
+        "category 0 (element-wise work), 1 (such as reduction), 2 (such as convolution) or 3 (attention, "
+        "recurrent); one from 20 aten calls, another from 100. Up to 1 point easy, up to 3 medium; "
+        "`difficulty` in `data/labels.py`.",
+    ),
     Column("split", _TEXT, "", "`train` or `validation`; no set of operators is in both."),
     *_select(
         MEASUREMENT,
@@ -166,5 +187,6 @@ DATASET = (
     Column("tf32_matmul", pa.bool_(), "", "TF32 was allowed in matrix products."),
     Column("tf32_cudnn", pa.bool_(), "", "TF32 was allowed in cuDNN."),
     *_select(CANDIDATE, "composer", "seed", "request_hash", "source_license", "source_path"),
+    *_select(CANDIDATE, "llm_mode", "prompt_version", "repair_turns"),
 )  # fmt: skip
 """Columns of a dataset row (config `default`), drop-in columns of CUDA-Agent-Ops-6K first."""

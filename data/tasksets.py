@@ -35,8 +35,8 @@ def read_taskset(where: str) -> list[Candidate]:
             candidates = _from_folder(path)
         elif path.is_file():
             candidates = _from_file(path)
-        elif _HUB_ID.fullmatch(where):
-            candidates = read_hub(where)
+        elif is_hub_id(where):
+            candidates = candidates_of(hub_tables(where), where)
         else:
             raise InputError(f"{where}: no such file or folder; check the path")
     except OSError as error:
@@ -48,20 +48,29 @@ def read_taskset(where: str) -> list[Candidate]:
     return candidates
 
 
-def read_hub(name: str) -> list[Candidate]:
+def is_hub_id(where: str) -> bool:
+    """Return whether this is the name of a set on the Hugging Face Hub."""
+    return _HUB_ID.fullmatch(where) is not None
+
+
+def hub_tables(name: str) -> list[pa.Table]:
     """Read all splits of a set on the Hugging Face Hub, or of a folder in its format."""
     try:
         from datasets import load_dataset
     except ImportError:
         raise InputError(f"{name}: the Hub needs the package `datasets`; install it or give a file") from None
     try:
-        tables = [split.with_format("arrow")[:] for split in load_dataset(name).values()]
+        return [split.with_format("arrow")[:] for split in load_dataset(name).values()]
     except Exception as error:  # whatever the network, the Hub or one of its many formats raises
         cause = " ".join(str(error).split())
         raise InputError(
             f"{name}: neither here nor readable from the Hub ({cause}); check the name"
         ) from error
-    return _candidates(row for table in tables for row in _rows(table, name))
+
+
+def candidates_of(tables: Iterable[pa.Table], where: str) -> list[Candidate]:
+    """Take the rows of tables as candidates."""
+    return _candidates(row for table in tables for row in _rows(table, where))
 
 
 def _from_folder(folder: Path) -> list[Candidate]:

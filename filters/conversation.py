@@ -45,11 +45,14 @@ class Conversation:
         self._started = monotonic()
         self._stage: str | None = None
         self._stage_started = self._clock()
+        self._entered = self._started
         self._pending = b""
         self._finished = False
         self._fault: str | None = None
         self._detail: str | None = None
         self._done: list[str] = []
+        self._start_seconds: float | None = None
+        self._seconds: list[float] = []
         self.answers: dict[str, Any] = {}
         """All facts that arrived."""
 
@@ -79,6 +82,8 @@ class Conversation:
                 "fault": self._fault,
                 "fault_detail": self._detail,
                 "stages_done": self._done,
+                "start_seconds": self._start_seconds,
+                "stage_seconds": self._seconds,
                 "fault_stage": (self._stage or Stage.BUILD.value) if self._fault else None,
                 "wall_seconds": round(monotonic() - self._started, 3),
             }
@@ -91,6 +96,11 @@ class Conversation:
     def _clock(self) -> float:
         """Seconds that count against limits: the time in which a neighbour held the machine does not."""
         return monotonic() - self._exclusive.stopped_seconds()
+
+    def _since_entered(self) -> float:
+        """Return the seconds since the last call: what one part of the job took."""
+        before, self._entered = self._entered, monotonic()
+        return round(self._entered - before, 3)
 
     def _send(self, child: Child, line: bytes) -> None:
         with suppress(BrokenPipeError, ConnectionResetError):  # its end is noticed by the next read
@@ -122,6 +132,8 @@ class Conversation:
             return
         match message.get("event"):
             case "stage":
+                if self._stage is None:
+                    self._start_seconds = self._since_entered()
                 self._stage = str(message["stage"])
                 self._stage_started = self._clock()
             case "facts":
@@ -146,6 +158,7 @@ class Conversation:
             return
         if "done" in message:
             self._done.append(str(message["done"]))
+            self._seconds.append(self._since_entered())
 
     def _enforce(self, child: Child, consumption: Consumption) -> None:
         child.listen()

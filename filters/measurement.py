@@ -31,6 +31,10 @@ class Measurement:
     """Stages whose facts are complete, in order."""
     wall_seconds: float | None = None
     """Time from the start of the worker to its end."""
+    start_seconds: float | None = None
+    """Time until its first stage: the fork, and the device's context."""
+    stage_seconds: tuple[float, ...] | None = None
+    """Time that each of `stages_done` took, waiting for a neighbour's timing included."""
 
     # similarity, found from the text by the parent
     kb_ast_similarity: float | None = None

@@ -14,14 +14,16 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_tasks
-from flows.errors import INTERRUPTED, exit_code, explain
+from flows import cli_crawl, cli_examples, cli_llm, cli_publish, cli_report, cli_tasks
+from flows.errors import INTERRUPTED, UsageError, exit_code, explain
 from flows.settings import Settings, load_settings
+
+_PROFILE_SECONDS = 120
+"""Budget of `doctor --profile` for layers of single operators."""
 
 app = typer.Typer(
     help="Makes, judges and publishes training tasks for GPU-kernel agents.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -50,6 +52,39 @@ def _tell(text: str) -> None:
     print(f"opweaver: {text}", file=sys.stderr)
 
 
+_Composer = Annotated[str | None, typer.Option(help="Who writes the layers: rules or llm.")]
+_LLM_PANEL = "With --composer llm"
+_Model = Annotated[
+    str | None, typer.Option(help="Model, as its server names it.", rich_help_panel=_LLM_PANEL)
+]
+_Llm = Annotated[
+    str | None,
+    typer.Option(
+        "--llm",
+        help="openai: the endpoint of OPENAI_BASE_URL and OPENAI_API_KEY. local: a small model run here.",
+        rich_help_panel=_LLM_PANEL,
+    ),
+]
+_Mode = Annotated[
+    str | None,
+    typer.Option(
+        help="code: the model writes the task. plan: it fills in a schema and the code is ours. free: it "
+        "chooses the operators too.",
+        rich_help_panel=_LLM_PANEL,
+    ),
+]
+_MaxCost = Annotated[
+    float | None,
+    typer.Option(help="Stop before this many US dollars are spent.", rich_help_panel=_LLM_PANEL),
+]
+_Batch = Annotated[
+    bool | None,
+    typer.Option(
+        "--batch", help="Ask through the Batch API: half the price, within 24 h.", rich_help_panel=_LLM_PANEL
+    ),
+]
+
+
 @app.command(rich_help_panel="Make a dataset")
 def run(
     config: Annotated[Path | None, typer.Option(help="Settings file.", show_default="opweaver.toml")] = None,
@@ -57,7 +92,12 @@ def run(
     count: Annotated[int | None, typer.Option(help="Accepted rows wanted.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides what every candidate is.")] = None,
     source: Annotated[list[str] | None, typer.Option(help=cli_crawl.SOURCE_HELP)] = None,
-    composer: Annotated[str | None, typer.Option(help="Who writes the layers: rules.")] = None,
+    composer: _Composer = None,
+    model: _Model = None,
+    llm: _Llm = None,
+    mode: _Mode = None,
+    max_cost: _MaxCost = None,
+    batch: _Batch = None,
     device: Annotated[str | None, typer.Option(help="Where candidates run: auto, cpu or cuda.")] = None,
     workers: Annotated[int | None, typer.Option(help="Candidates run at once.")] = None,
     engine: Annotated[str | None, typer.Option(help="Where shards are measured: local.")] = None,
@@ -82,20 +122,23 @@ def run(
                 deadline_minutes=deadline, unsafe=unsafe,
             ),
             "composer": _given(composer=composer),
+            "llm": _given(model=model, server=llm, mode=mode, max_cost=max_cost, batch=batch),
             "filters": _given(device=device, workers=workers),
         },
     )  # fmt: skip
-    from flows import summary
+    from flows import llm_run, summary
     from flows.run_folder import RunFolder
 
     folder = RunFolder(settings.run.run_dir)
-    deadline_passed = not folder.is_finished(settings) and _synthesize(settings)
+    deadline_passed, cost_limit = (False, None) if folder.is_finished(settings) else _synthesize(settings)
     summary.show_run(folder)
+    if cost_limit:
+        llm_run.require_rows(folder, settings.run.count, cost_limit)
     summary.require_rows(folder, settings.run.count, deadline_passed=deadline_passed)
 
 
-def _synthesize(settings: Settings) -> bool:
-    """Run the flows; return whether the deadline ended them."""
+def _synthesize(settings: Settings) -> tuple[bool, str | None]:
+    """Run the flows; return whether the deadline ended them, and what was spent if the limit of costs did."""
     from flows import pipeline
     from flows.prefect_server import PrefectServer
 
@@ -104,7 +147,7 @@ def _synthesize(settings: Settings) -> bool:
         from flows.flows import synthesize
 
         synthesize(opened)
-        return opened.measuring.stopped
+        return opened.measuring.stopped, opened.llm.cost_limit if opened.llm else None
 
 
 @app.command(rich_help_panel="Make a dataset")
@@ -115,21 +158,44 @@ def compose(
     operators: Annotated[
         Path | None, typer.Option(help="What `opweaver crawl` wrote; else the sources of the settings.")
     ] = None,
-    composer: Annotated[str | None, typer.Option(help="Who writes the layers: rules.")] = None,
+    composer: _Composer = None,
+    model: _Model = None,
+    llm: _Llm = None,
+    mode: _Mode = None,
+    max_cost: _MaxCost = None,
+    batch: _Batch = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the requests, tokens and cost; send nothing.", rich_help_panel=_LLM_PANEL
+        ),
+    ] = False,
 ) -> None:
     """Write candidates without running any. The same seed gives the same file."""
-    settings = load_settings(options={"run": _given(seed=seed), "composer": _given(composer=composer)})
+    asked = _given(model=model, server=llm, mode=mode, max_cost=max_cost, batch=batch)
+    settings = load_settings(
+        options={"run": _given(seed=seed), "composer": _given(composer=composer), "llm": asked}
+    )
+    from composer.profiles import profile_for
     from data.files import read_operators, write_candidates
     from filters.engine import Engine
-    from flows import pipeline
+    from flows import llm_run
+    from flows.composing import compose_at, composer_of, operators_of
     from flows.progress import Progress
 
-    known = read_operators(operators) if operators else pipeline.operators_of(settings)
-    profile = pipeline.profile_for(settings, Engine(settings.filters, settings.policy).device)
-    share = settings.composer.layers_share
-    write_candidates(
-        out, pipeline.compose_at(range(count), known, profile, settings.run.seed, Progress(), share)
-    )
+    if dry_run and not llm_run.composes(settings):
+        raise UsageError("--dry-run: only a model costs anything; give --composer llm")
+    known = read_operators(operators) if operators else operators_of(settings)
+    profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
+    if llm_run.composes(settings):
+        from flows import llm_compose
+
+        (llm_compose.dry_run if dry_run else llm_compose.compose)(out, count, known, profile, settings)
+        if dry_run:
+            return
+    else:
+        rules = composer_of(settings, known, profile)
+        write_candidates(out, compose_at(range(count), rules, Progress()))
     typer.echo(f"{count:,} candidates: {out}")
 
 
@@ -142,21 +208,51 @@ def judge(run_dir: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
     from flows.run_folder import RunFolder
 
     folder = RunFolder(run_dir)
-    pipeline.judge_again(folder, settings)
+    with folder.claimed():
+        pipeline.judge_again(folder, settings)
     summary.show_run(folder)
 
 
 @app.command(rich_help_panel="Look around")
-def doctor() -> None:
-    """Check torch, the device and the sandbox."""
+def doctor(
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Measure what the device can do, for the sizes of layers.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --profile: TOML file to write, for `[composer] profile`.")
+    ] = None,
+) -> None:
+    """Check torch, the device, the sandbox and the model's endpoint, or measure the profile of the device."""
     settings = load_settings()
+    if profile:
+        _profile(settings, out)
+        return
+    if out:
+        raise UsageError("--out: belongs to --profile; give both")
     from filters.doctor import report
+    from flows import llm_doctor
 
-    lines = report(settings.filters)
+    lines = [*report(settings.filters), *llm_doctor.report(settings.llm)]
     for name, ok, detail in lines:
         typer.echo(f"{'ok  ' if ok else 'FAIL'}  {name}: {detail}")
     if not all(ok for _, ok, _ in lines):
         raise typer.Exit(3)
+
+
+def _profile(settings: Settings, out: Path | None) -> None:
+    """Print the figures of the device at hand as TOML; write them as well where a file is named."""
+    from composer.profiles import profile_text
+    from data.tables import replacing
+    from filters.calibration import calibrate
+    from filters.engine import Engine
+
+    device = Engine(settings.filters, settings.policy).device
+    text = profile_text(calibrate(device, _PROFILE_SECONDS, _tell))
+    typer.echo(text)
+    if out:
+        with replacing(out) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+        typer.echo(f'Use it with [composer] profile = "{out}"')
 
 
 def _given(**options: Any) -> dict[str, Any]:
@@ -164,4 +260,8 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 cli_crawl.register(app)
+app.add_typer(cli_llm.app, name="llm", rich_help_panel="Look around")
 cli_tasks.register(app)
+cli_report.register(app)
+cli_publish.register(app)
+cli_examples.add_to(app)

@@ -34,7 +34,7 @@ def crawl(
     """List the operators of the installed libraries, and those of your own."""
     settings = load_settings(options={"sources": tuple(source)} if source else {})
     from data.files import write_operators
-    from flows.pipeline import operators_of
+    from flows.composing import operators_of
 
     operators = operators_of(settings)
     write_operators(out, operators)

@@ -5,7 +5,7 @@
 | the result is not the wanted one: rejected, too few rows, verdicts that do not add up | `Unfinished` | 1 |
 | options, settings or files that the user can put right | `UsageError`, `data.errors.InputError` | 2 |
 | a package that only this command needs is not installed | `ModuleNotFoundError` for one of `OPTIONAL` | 2 |
-| the machine failed: disk, ledger, sandbox, Prefect's server | `InfrastructureError`, `data.errors.StorageError`, `filters.errors.SandboxFault` | 3 |
+| the machine failed: disk, ledger, sandbox, Prefect's server, the Hub | `InfrastructureError`, `data.errors.StorageError`, `filters.errors.SandboxFault` | 3 |
 | Ctrl-C, SIGTERM | `KeyboardInterrupt` | 130 |
 
 The text of each is one line: where, what failed, what to do next; `flows.cli` prints it and nothing else.
@@ -38,7 +38,7 @@ EXIT_CODES: dict[type[Exception], int] = {
     SandboxFault: 3,
 }
 INTERRUPTED = 130
-OPTIONAL = ("prefect", "datasets", "openai")
+OPTIONAL = ("prefect", "datasets", "huggingface_hub", "openai")
 """Packages that `check`, `filter`, `audit` and `judge` do without."""
 
 

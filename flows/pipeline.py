@@ -4,8 +4,8 @@ None of them knows Prefect; `flows.flows` calls them in order. All progress is i
 repeated after a kill and does only what is missing.
 """
 
+import dataclasses
 import math
-import sys
 import threading
 import time
 from collections import Counter
@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from composer.candidate import Candidate
-from composer.layers import MixedComposer, NoLayersError
-from composer.profiles import PROFILES, DeviceProfile
-from composer.rule_composer import RuleComposer, TooFewRulesError
+from composer.profiles import profile_for
+from composer.sizes import steps_towards
 from data.dataset import write_dataset
 from data.files import read_operators, read_timings, write_candidates, write_operators, write_verdicts
 from data.funnel import funnel
@@ -26,14 +25,17 @@ from filters.environment import Environment
 from filters.judge import judge, judge_set
 from filters.measurement import Measurement
 from filters.policy import Policy
+from filters.reasons import Reason
 from filters.verdict import Verdict
-from flows.errors import UsageError
+from flows import llm_run
+from flows.composing import compose_at, composer_of, operators_of
+from flows.llm_objections import reply_verdict
 from flows.measuring import Measuring, interruptible
 from flows.progress import Progress
+from flows.resizing import misses
 from flows.rounds import round_size
 from flows.run_folder import RunFolder
 from flows.settings import Settings, published_text
-from ops_crawler import crawl as crawler
 from ops_crawler.operator import Operator
 
 _TRIES = 2
@@ -46,7 +48,7 @@ class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "ledger", "measuring", "operators", "pending", "profile", "progress",
+        "engine", "folder", "ledger", "llm", "measuring", "operators", "pending", "profile", "progress",
         "settings", "tries",
     )  # fmt: skip
 
@@ -64,13 +66,15 @@ class Run:
         self.engine = engine
         self.operators = operators
         """What the sources hold now; the run composes from what it found at its first start."""
-        self.profile = profile_for(settings, engine.device)
+        self.profile = profile_for(settings.composer.profile, engine.device)
         self.progress = Progress()
         self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
+        self.llm: llm_run.Llm | None = None
+        """The model that composes in place of our rules."""
         self.pending: list[Candidate] = []
         """What `compose` found to be measured next."""
-        self.tries: Counter[int] = Counter()
-        """Times that a candidate was measured since this start, by index."""
+        self.tries: Counter[str] = Counter()
+        """Times that a candidate was measured since this start, by id."""
 
     def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
         self.ledger.put(candidate.id, self.engine.environment.key, measurement)
@@ -96,11 +100,13 @@ def opened(settings: Settings) -> Iterator[Run]:
             {
                 "seed": settings.run.seed,
                 "sources": settings.sources,
-                "composer": settings.composer.composer,
-                "layers_share": settings.composer.layers_share,
-                "profile": run.profile.name,
+                **settings.composer.model_dump(mode="json"),
+                "profile": run.profile.digest,
+                **llm_run.identity(settings),
             }
         )
+        if llm_run.composes(settings):
+            run.llm = stack.enter_context(llm_run.opened(run))
         folder.write_settings(settings)
         stack.enter_context(engine)
         folder.write_environment(engine.environment)
@@ -119,28 +125,14 @@ def crawl(run: Run) -> None:
         write_operators(run.folder.operators, run.operators)
 
 
-def operators_of(settings: Settings) -> list[Operator]:
-    """Return the operators of all sources of the settings; what is wrong with one of them is told on stderr.
-
-    This imports the user's own sources, so that layers can be built from them. Raises UsageError where no
-    source gave any operator.
-    """
-    try:
-        survey = crawler.survey(settings.sources)
-    except crawler.NoOperatorsError as error:
-        raise UsageError(f"sources: {error}") from None
-    for problem in survey.problems:
-        print(f"opweaver: {problem}", file=sys.stderr)
-    return list(survey.operators)
-
-
 def compose(run: Run) -> bool:
-    """Find what to measure next: candidates left open, else a new round; False when the run is over.
+    """Find what to measure next; False when the run is over.
 
-    A new round is in the ledger before this returns.
+    Candidates left open come first, then those whose sizes missed the window of times, then a new round. What
+    is composed is in the ledger before this returns.
     """
-    run.pending = [] if run.measuring.stopped else _left_open(run) or _new_round(run)
-    run.tries.update(candidate.index for candidate in run.pending)
+    run.pending = [] if run.measuring.stopped else _left_open(run) or _put_right(run) or _new_round(run)
+    run.tries.update(candidate.id for candidate in run.pending)
     return bool(run.pending)
 
 
@@ -149,47 +141,52 @@ def _left_open(run: Run) -> list[Candidate]:
     return [
         candidate
         for candidate in run.ledger.candidates()
-        if candidate.index in unknown and run.tries[candidate.index] < _TRIES
+        if candidate.index in unknown and run.tries[candidate.id] < _TRIES
     ]
+
+
+def _put_right(run: Run) -> list[Candidate]:
+    """Change what can be put right: sizes of our rules, whatever a model can correct."""
+    return _resized(run) or (run.llm.corrected() if run.llm else [])
+
+
+def _resized(run: Run) -> list[Candidate]:
+    """Compose those again that `flows.resizing` names; none where their sizes can move no further."""
+    verdicts = run.ledger.verdicts()
+    missed = misses(run.ledger.candidates(), verdicts, run.settings.run.count)
+    if not missed:
+        return []
+    reasons = {verdict.index: verdict.reason for verdict in verdicts}
+    measurements = run.ledger.measurements(run.engine.environment.key)
+    composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
+    candidates = []
+    with run.progress.stage("composing", len(missed)):
+        for earlier in missed:
+            eager_ms = measurements[earlier.id].eager_ms
+            assert eager_ms is not None  # or the reason could not be its time
+            too_fast = reasons[earlier.index] is Reason.TOO_FAST
+            steps = earlier.ladder_steps + steps_towards(eager_ms / 1e3, too_fast=too_fast)
+            earlier_ids = (*earlier.earlier_ids, earlier.id)
+            resized = dataclasses.replace(composer.compose(earlier.index, steps), earlier_ids=earlier_ids)
+            if resized.id not in earlier_ids:
+                candidates.append(resized)
+            run.progress.advance()
+    run.ledger.replace_candidates(candidates)
+    return candidates
 
 
 def _new_round(run: Run) -> list[Candidate]:
     verdicts = run.ledger.verdicts()
     first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
-    operators = read_operators(run.folder.operators)
-    candidates = compose_at(
-        range(first, first + size),
-        operators,
-        run.profile,
-        run.settings.run.seed,
-        run.progress,
-        run.settings.composer.layers_share,
-    )
-    run.ledger.add_candidates(candidates)
-    return candidates
-
-
-def compose_at(
-    places: Sequence[int],
-    operators: Sequence[Operator],
-    profile: DeviceProfile,
-    seed: int,
-    progress: Progress,
-    layers_share: float = 0.0,
-) -> list[Candidate]:
-    """Return the candidates with these indices."""
-    if not places:
+    if not size:
         return []
-    try:
-        rules = RuleComposer(operators, profile, seed)
-        composer = MixedComposer(rules, operators, layers_share) if layers_share else rules
-    except (TooFewRulesError, NoLayersError) as error:
-        raise UsageError(f"sources: {error}") from None
-    candidates = []
-    with progress.stage("composing", len(places)):
-        for index in places:
-            candidates.append(composer.compose(index))
-            progress.advance()
+    places = range(first, first + size)
+    if run.llm:
+        candidates = run.llm.composed(places)
+    else:
+        composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
+        candidates = compose_at(places, composer, run.progress)
+    run.ledger.add_candidates(candidates)
     return candidates
 
 
@@ -230,21 +227,23 @@ def verdicts_of(
 ) -> list[Verdict]:
     """Judge a set of candidates: each by itself, then repeats and surplus."""
     alone = {
-        candidate.index: judge(
-            candidate, measurements.get(candidate.id), policy, skip_source_filters=skip_source_filters
-        )
+        candidate.index: reply_verdict(candidate)
+        or judge(candidate, measurements.get(candidate.id), policy, skip_source_filters=skip_source_filters)
         for candidate in candidates
     }
     return judge_set(candidates, alone, measurements, wanted)
 
 
-def judge_again(folder: RunFolder, settings: Settings) -> None:
-    """Judge what was measured by the given settings and write the files of the run; executes nothing."""
+def judge_again(folder: RunFolder, settings: Settings, name: str = "ORG/NAME") -> None:
+    """Judge what was measured by the given settings and write the files of a claimed run; executes nothing.
+
+    The card calls the dataset `name`.
+    """
     environment = folder.read_environment()
-    with folder.claimed(), Ledger.open(folder.ledger, create=False) as ledger:
+    with Ledger.open(folder.ledger, create=False) as ledger:
         folder.write_settings(settings)
         judge_ledger(ledger, environment, settings)
-        write_results(folder, ledger, environment, settings)
+        write_results(folder, ledger, environment, settings, name)
 
 
 def write_run(run: Run) -> None:
@@ -252,8 +251,14 @@ def write_run(run: Run) -> None:
     write_results(run.folder, run.ledger, run.engine.environment, run.settings)
 
 
-def write_results(folder: RunFolder, ledger: Ledger, environment: Environment, settings: Settings) -> None:
-    """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`."""
+def write_results(
+    folder: RunFolder,
+    ledger: Ledger,
+    environment: Environment,
+    settings: Settings,
+    name: str = "ORG/NAME",
+) -> None:
+    """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`. The card shows `name`."""
     candidates, verdicts = ledger.candidates(), ledger.verdicts()
     measurements = ledger.measurements(environment.key)
     pairs = [(candidates[verdict.index], verdict) for verdict in verdicts]
@@ -272,7 +277,9 @@ def write_results(folder: RunFolder, ledger: Ledger, environment: Environment, s
         ],
         operators=read_operators(folder.operators),
         funnel=funnel(verdicts),
+        policy=settings.policy,
         settings=published_text(settings),
+        name=name,
     )
     write_verdicts(folder.verdicts, candidates, verdicts, measurements)
 
@@ -280,11 +287,3 @@ def write_results(folder: RunFolder, ledger: Ledger, environment: Environment, s
 def count_accepted(verdicts: Sequence[Verdict]) -> int:
     """Count the rows that passed all filters, surplus included."""
     return sum(verdict.outcome in ("accepted", "surplus") for verdict in verdicts)
-
-
-def profile_for(settings: Settings, device: str) -> DeviceProfile:
-    """Return the figures of the device for which sizes are solved."""
-    named = settings.composer.profile
-    if named == "auto":
-        named = "h200" if device == "cuda" else "cpu"
-    return PROFILES[named]

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -23,9 +23,9 @@ class Progress:
         self._task = TaskID(0)
 
     @contextmanager
-    def stage(self, title: str, total: int) -> Iterator[None]:
-        """Show the stage for as long as the block runs."""
-        self._title, self._total = title, total
+    def stage(self, title: str, total: int, note: Callable[[], str] | None = None) -> Iterator[None]:
+        """Show the stage for as long as the block runs, with what `note` says at the time."""
+        self._title, self._total, self._note = title, total, note
         self._done = self._judged = self._accepted = 0
         self._began = self._last_line = time.monotonic()
         if not self._console.is_terminal:
@@ -56,7 +56,7 @@ class Progress:
         text = f"{self._rate():.2g}/s"
         if self._judged:
             text += f", accepted {self._accepted} of {self._judged} ({self._accepted / self._judged:.0%})"
-        return text
+        return f"{text}, {self._note()}" if self._note else text
 
     def line(self) -> str:
         """Say how far the stage is."""

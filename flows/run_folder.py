@@ -15,10 +15,14 @@ from data.ledger import Ledger
 from data.tables import replacing, storage_error
 from filters.environment import Environment
 from filters.verdict import Verdict
+from flows import llm_settings
 from flows.errors import InfrastructureError
 from flows.settings import Settings, settings_text
 
-_NOT_PART_OF_THE_RESULT = {"run": {"run_dir", "deadline_minutes"}}
+_NOT_PART_OF_THE_RESULT = {
+    "run": {"run_dir", "deadline_minutes"},
+    "llm": set(llm_settings.NOT_PART_OF_THE_RESULT),
+}
 
 
 class RunFolder:

@@ -21,6 +21,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from composer.llm.settings import LlmSettings
 from composer.settings import ComposerSettings
 from filters.policy import Policy
 from filters.settings import FilterSettings
@@ -63,6 +64,7 @@ class Settings(BaseSettings):
     )
     run: RunSettings = RunSettings()
     composer: ComposerSettings = ComposerSettings()
+    llm: LlmSettings = LlmSettings()
     filters: FilterSettings = FilterSettings()
     policy: Policy = Policy()
 
@@ -99,7 +101,7 @@ def settings_text(settings: Settings) -> str:
 
 def published_text(settings: Settings) -> str:
     """Return what others need to make the same run: the settings as TOML, without the user's own paths."""
-    private = {"run": {"run_dir", "timings", "deadline_minutes"}}
+    private = {"run": {"run_dir", "timings", "deadline_minutes"}, "llm": {"base_url"}}
     shown = settings.model_dump(mode="json", exclude_none=True, exclude=private)
     shown["sources"] = [Path(source).name for source in settings.sources]
     return tomli_w.dumps(shown)
@@ -145,6 +147,8 @@ def _explain(error: ErrorDetails, layers: Mapping[str, Mapping[str, Any]]) -> st
     path = [str(part) for part in error["loc"]]
     where = next((name for name, values in layers.items() if _has(values, path)), "settings")
     key = ".".join(path)
+    if error["type"] == "value_error":
+        return f"{where}: `{key}`: {error['ctx']['error']}"
     if error["type"] == "extra_forbidden":
         known = ", ".join(_known_keys(path[:-1]))
         return f"{where}: unknown key `{key}`; known here: {known}"

@@ -73,7 +73,7 @@ def own_code_runs() -> Iterator[None]:
     """Turn whatever one's own code raises inside this block into UsageFault."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # whatever the user's own code raises
         raise UsageFault(one_line(error)) from error
 
 

@@ -83,10 +83,12 @@ def tried(
     shapes = [[sizes[axis] for axis in axes] for axes in (layout, *inputs)]
     inside = _Inside()
     try:
-        with torch.random.fork_rng(devices=[]), torch.no_grad(), inside:
-            result = called(target, kind, args, kwargs, [torch.randn(shape) for shape in shapes])
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            call = bound(target, kind, args, kwargs)
+            with inside:
+                result = call(*(torch.randn(shape) for shape in shapes))
         with FakeTensorMode(), torch.no_grad():
-            fake = called(target, kind, args, kwargs, [torch.empty(shape) for shape in shapes])
+            fake = bound(target, kind, args, kwargs)(*(torch.empty(shape) for shape in shapes))
     except Exception as error:  # whatever the user's own code raises
         raise UsageFault(f"{layout}: {one_line(error)}") from None
     if not isinstance(result, Tensor) or result.dim() != len(layout) or result.shape != fake.shape:
@@ -113,17 +115,14 @@ def concrete(
     return args, kwargs
 
 
-def called(
-    target: Callable[..., Any],
-    kind: Kind,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    tensors: Sequence[Tensor],
-) -> Any:
-    """Build the module with the arguments and call it, or call the function with tensors and arguments."""
+def bound(
+    target: Callable[..., Any], kind: Kind, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """Return the operator as a function of its tensors; a module is built with the arguments."""
     if kind == "module":
-        return target(*args, **kwargs).eval()(*tensors)
-    return target(*tensors, *args, **kwargs)
+        module: Callable[..., Any] = target(*args, **kwargs).eval()
+        return module
+    return lambda *tensors: target(*tensors, *args, **kwargs)
 
 
 class _Inside(TorchFunctionMode):

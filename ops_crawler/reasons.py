@@ -91,7 +91,7 @@ _BY_PATTERN = (
     ("lazy", re.compile(r"^Lazy")),
     ("internal", re.compile(r"^(cudnn|miopen|mkldnn|native)_|_for_size$")),
 )
-_ADVICE = re.compile(r"([^.]*)\bis deprecated (?:and|in favor)")
+_ADVICE = re.compile(r"\bis deprecated (?:and|in favor)")
 _PART = re.compile(r":attr:|behavior")
 
 
@@ -111,7 +111,8 @@ def reason_against(name: str, target: Callable[..., Any], alias_group: str) -> s
 
 def _is_deprecated(text: str) -> bool:
     """Whether a docstring advises against the whole operator, not against a parameter or a default."""
-    return any(not _PART.search(sentence) for sentence in _ADVICE.findall(text))
+    before = (text[: found.start()].rpartition(".")[2] for found in _ADVICE.finditer(text))
+    return any(not _PART.search(sentence) for sentence in before)
 
 
 _LIGHT = frozenset().union(

@@ -16,7 +16,10 @@ from composer.rules.rule import Call, Rule
 from composer.values import Transfer
 from ops_crawler.operator import Kind, Operator, Usage
 from ops_crawler.own import live, own_code_runs
-from ops_crawler.own_usage import TRIALS, OwnArgument, called, concrete, own_argument
+from ops_crawler.own_usage import TRIALS, OwnArgument, UsageFault, bound, concrete, own_argument
+
+_INPUTS_MAX = 6
+"""Inputs of a task for which a draft has names."""
 
 
 def own_rules(operators: Iterable[Operator]) -> tuple[Rule, ...]:
@@ -33,6 +36,8 @@ def _rule(operator: Operator, usage: Usage, target: Callable[..., Any]) -> Rule:
 
     def call(draft: Draft, running: Running) -> Call:
         tensors: list[Argument] = []
+        if len(draft.inputs) + len(usage.inputs) > _INPUTS_MAX:
+            raise UsageFault(f"more than {_INPUTS_MAX} inputs")
         if operator.kind == "function":
             others = [draft.input(tuple(running.size(axis).name for axis in axes)) for axes in usage.inputs]
             tensors = [Value(RUNNING), *others]
@@ -48,6 +53,7 @@ def _rule(operator: Operator, usage: Usage, target: Callable[..., Any]) -> Rule:
         call=call,
         transfer=Transfer(_sampled(operator.kind, usage, arguments, target), mixes=True),
         named="".join((*usage.inputs, *(argument.axis or "" for argument in arguments))),
+        half=False,  # nobody has tried it in half types
         usage=usage,
     )
 
@@ -69,7 +75,7 @@ def _sampled(
             torch.manual_seed(0)
             x = sample[torch.randint(len(sample), [sizes[axis] for axis in layout])].float()
             others = [torch.randn([sizes[axis] for axis in axes]) for axes in usage.inputs]
-            result = called(target, kind, args, kwargs, [x, *others])
+            result = bound(target, kind, args, kwargs)(x, *others)
         ranks = (sample.argsort().argsort().double() + 0.5) / len(sample)
         return torch.quantile(result.double().flatten(), ranks)
 

@@ -7,21 +7,28 @@ import pytest
 
 from composer.draft import Draft
 from composer.drawing import follow
-from composer.rules import RULES
+from composer.rules import RULES, Rule
 
 Chain = Callable[..., Draft | None]
 
 
+def rule_named(name: str) -> Rule:
+    """Return the rule of a dotted name, or of one that ends so."""
+    found = [rule for rule in RULES if rule.operator == name]
+    found = found or [rule for rule in RULES if rule.operator.endswith("." + name)]
+    (rule,) = found
+    return rule
+
+
 @pytest.fixture
 def chain() -> Chain:
-    """Return a function that drafts a layer: layout, short operator names; None where one does not fit."""
+    """Return a function that drafts a layer: layout, operators; None where one does not fit."""
 
-    def draw(layout: str, *names: str, seed: int = 0) -> Draft | None:
-        draft = Draft(random.Random(seed))
-        running = draft.start(layout)
+    def draw(layout: str, *names: str, seed: int = 0, dtype: str = "float32") -> Draft | None:
+        draft = Draft(random.Random(seed), dtype)
+        running = draft.start(layout, rule_named(names[0]).drawn)
         for name in names:
-            (rule,) = [rule for rule in RULES if rule.operator.rpartition(".")[2] == name]
-            after = follow(draft, running, rule)
+            after = follow(draft, running, rule_named(name))
             if after is None:
                 return None
             running = after

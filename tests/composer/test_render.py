@@ -2,8 +2,9 @@
 
 import pytest
 
-from composer.plan import Input, IsPositive, Plan, Size, Step, Value
+from composer.plan import Input, Plan, Size, Step, Term, Value, X
 from composer.render import render
+from composer.rules.terms import is_positive
 
 EXPECTED = """import torch
 import torch.nn as nn
@@ -55,9 +56,9 @@ def test_plan_is_written_as_a_plain_module():
         inputs=(Input("x", SHAPE), Input("y", SHAPE)),
         steps=(
             step("torch.nn.Conv2d", "module", *CONVOLUTION, padding="same"),
-            step("torch.where", "function", IsPositive(Value("y")), Value("x"), Value("y")),
+            step("torch.where", "function", is_positive(Value("y")), X, Value("y")),
             step("torch.nn.Conv2d", "module", *CONVOLUTION),
-            step("torch.nn.functional.softmin", "function", Value("x"), dim=1),
+            step("torch.nn.functional.softmin", "function", X, dim=1),
         ),
         sizes=SIZES,
         axes={},
@@ -67,7 +68,13 @@ def test_plan_is_written_as_a_plain_module():
 
 @pytest.mark.parametrize(
     ("operator", "attribute"),
-    [("RMSNorm", "rms_norm"), ("LogSoftmax", "log_softmax"), ("ELU", "elu"), ("AvgPool1d", "avg_pool1d")],
+    [
+        ("RMSNorm", "rms_norm"),
+        ("LogSoftmax", "log_softmax"),
+        ("ELU", "elu"),
+        ("PReLU", "prelu"),
+        ("AvgPool1d", "avg_pool1d"),
+    ],
 )
 def test_modules_are_kept_under_their_own_name(operator, attribute):
     plan = Plan(
@@ -77,3 +84,37 @@ def test_modules_are_kept_under_their_own_name(operator, attribute):
         axes={},
     )
     assert f"self.{attribute} = nn.{operator}()" in render(plan)
+
+
+BRANCHES = """
+    def forward(self, x, y):
+        gate = torch.sort(x, dim=1).values
+        x = F.embedding(y, x)
+        x = x.flatten(2).transpose(1, 2)
+        x = x * gate
+        return x
+"""
+
+
+def test_branches_views_and_choices_of_a_result_are_written_plainly():
+    flat = Term("{0}.flatten(2).transpose(1, 2)", lambda x: x, (X,))
+    product = Term("{0} * {1}", lambda one, other: one * other, (X, Value("gate")))
+    plan = Plan(
+        inputs=(
+            Input("x", ("CHANNELS", "SIDE"), dtype="bfloat16"),
+            Input("y", ("BATCH_SIZE", "SIDE"), "indices", below="CHANNELS"),
+        ),
+        steps=(
+            Step(operator="torch.sort", kind="function", args=(X,), kwargs=(("dim", 1),), suffix=".values",
+                 target="gate"),
+            step("torch.nn.functional.embedding", "function", Value("y"), X),
+            step("", "function", flat),
+            step("", "function", product),
+        ),
+        sizes=SIZES,
+        axes={},
+    )  # fmt: skip
+    code = render(plan)
+    assert BRANCHES in code
+    assert "torch.randn(CHANNELS, SIDE, dtype=torch.bfloat16)" in code
+    assert "torch.randint(0, CHANNELS, (BATCH_SIZE, SIDE))" in code

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from composer import rule_composer
 from composer.candidate import Candidate
+from composer.presets import PRESETS
 from composer.profiles import CPU, H200
 from composer.rule_composer import ARITY_SHARES, RuleComposer, TooFewRulesError, drawn_arity
+from composer.rules import FAMILIES
 from composer.sizes import ladder
 from ops_crawler.crawl import crawl
 from ops_crawler.operator import Operator
@@ -38,8 +41,12 @@ def operators() -> list[Operator]:
 
 
 @pytest.fixture(scope="module")
-def candidates(operators: list[Operator]) -> list[Candidate]:
-    composer = RuleComposer(operators, CPU, seed=3)
+def composer(operators: list[Operator]) -> RuleComposer:
+    return RuleComposer(operators, CPU, seed=3)
+
+
+@pytest.fixture(scope="module")
+def candidates(composer: RuleComposer) -> list[Candidate]:
     return [composer.compose(index) for index in range(COUNT)]
 
 
@@ -100,20 +107,49 @@ def test_few_candidates_share_a_signature(candidates):
     assert len({candidate.requested_ops for candidate in candidates}) >= 0.9 * COUNT
 
 
-def test_axes_lie_on_the_ladder(candidates):
+def test_axes_lie_on_the_ladder_or_are_those_of_a_model(candidates):
+    of_models = {size for preset in PRESETS for sizes in preset.sizes.values() for size in sizes}
     for candidate in candidates:
         sizes = constants(candidate.code)
-        axes = [
-            size for name, size in sizes.items() if not name.startswith(("KERNEL", "POOL", "OUTPUT", "NUM"))
-        ]
-        assert set(axes) <= set(ladder()), candidate.code
+        axes = {size for name, size in sizes.items() if size > 48 or name == "BATCH_SIZE"}
+        assert axes <= set(ladder()) | of_models, candidate.code
+
+
+def test_a_hundred_layers_hold_many_operators_and_none_often(composer):
+    uses = Counter(name for index in range(100) for name in composer.compose(index).requested_ops)
+    assert len(uses) >= 120
+    assert max(uses.values()) <= 0.05 * uses.total()
+
+
+def test_every_stretch_of_the_deal_holds_every_large_family(composer):
+    for start in range(0, 300, 50):
+        dealt = {rule.operator for rule in composer._dealt[start : start + 50]}
+        for rules in FAMILIES.values():
+            if len(rules) >= 16 and len(dealt) == 50:
+                assert dealt & {rule.operator for rule in rules}
+
+
+def test_kinds_of_layers(composer):
+    codes = [composer.compose(index).code for index in range(100, 160)]
+    assert any(join in code for code in codes for join in ("x * gate", "x + residual"))
+    for what in ("torch.randint(", "dtype=torch.bfloat16", "DEPTH = ", "NUM_HEADS"):
+        assert any(what in code for code in codes), what
+
+
+def test_dtypes_follow_the_settings(operators):
+    composer = RuleComposer(operators, CPU, seed=2, dtypes={"float16": 1.0})
+    for index in range(6):
+        code = composer.compose(index).code
+        assert "dtype=torch.float16" in code
+        assert code.count("torch.randn(") <= code.count("dtype=torch.float16")
 
 
 def test_sources_are_plain_modules_without_literal_device_or_comment(candidates):
     for candidate in candidates:
         names = [node.name for node in ast.parse(candidate.code).body if hasattr(node, "name")]
         assert names == ["Model", "get_inputs", "get_init_inputs"]
-        assert not any(word in candidate.code for word in ("device", "cuda", "#", '"""'))
+        assert not any(word in candidate.code for word in ("cuda", "cpu", "#", '"""'))
+        assert candidate.code.count("device") == 2 * candidate.code.count("device=x.device")
 
 
 def test_a_rule_without_its_operator_is_not_used(operators):
@@ -125,5 +161,30 @@ def test_a_rule_without_its_operator_is_not_used(operators):
 
 def test_operators_without_any_rule_are_refused_in_one_line(operators):
     with pytest.raises(TooFewRulesError, match="none of the 1 operators") as error:
-        RuleComposer([op for op in operators if op.name == "torch.nn.LSTM"], CPU, seed=0)
+        RuleComposer([op for op in operators if op.name == "torch.nn.FractionalMaxPool2d"], CPU, seed=0)
     assert "\n" not in str(error.value)
+
+
+def test_an_eager_time_out_of_reach_is_drawn_anew_before_operators_are_dropped(operators, monkeypatch):
+    composer = RuleComposer(operators, H200, seed=3)
+    wanted = iter([1e6] * 2)
+    drawn = rule_composer.wanted_seconds
+    monkeypatch.setattr(rule_composer, "wanted_seconds", lambda rng: next(wanted, None) or drawn(rng))
+    candidate = composer.compose(1)
+    assert next(wanted, None) is None
+    assert len(candidate.requested_ops) == len(RuleComposer(operators, H200, seed=3).compose(1).requested_ops)
+
+
+def test_operators_that_refuse_the_probes_sizes_are_replaced(operators, monkeypatch):
+    composer = RuleComposer(operators, CPU, seed=3)
+    follow, calls = rule_composer.follow, []
+
+    def refusing_at_first(*args, **kwargs):
+        calls.append(args)
+        if len(calls) <= 3:
+            raise RuntimeError("Padding size should be less than the corresponding input dimension")
+        return follow(*args, **kwargs)
+
+    monkeypatch.setattr(rule_composer, "follow", refusing_at_first)
+    assert composer.compose(0).code
+    assert len(calls) > 3

@@ -60,7 +60,8 @@ def test_softmax_is_judged_by_its_width(chain):
             "NCHW",
             ["Conv2d", "MaxPool2d", "InstanceNorm2d"],
         ),
-        ("there is no root of negative values", "NF", ["gelu", "sqrt"]),
+        ("a mean does not see the order", "NF", ["fliplr", "gelu", "amax"]),
+        ("a cosine does not see the length", "NF", ["RMSNorm", "CosineSimilarity"]),
     ],
 )
 def test_operators_that_cancel_are_not_put_together(chain, why, layout, names):
@@ -79,3 +80,8 @@ def test_roots_follow_what_cannot_be_negative(chain):
 def test_an_input_that_drowns_is_refused(chain):
     assert is_sound(chain("NLF", "bmm", "maximum"), F=16)
     assert not is_sound(chain("NLF", "bmm", "bmm", "add"), F=1296)
+
+
+def test_values_that_saturate_beside_a_fresh_input_are_refused(chain):
+    assert is_sound(chain("NLF", "cdist", "sin", "cat", "hardsigmoid"))
+    assert not is_sound(chain("NLF", "cdist", "cat", "hardsigmoid"))

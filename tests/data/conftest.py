@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.data.local_hub import WRITER, serving
+
 
 @pytest.fixture
 def offline_hub(monkeypatch, tmp_path_factory):
@@ -17,6 +19,20 @@ def offline_hub(monkeypatch, tmp_path_factory):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path_factory.mktemp("hub"))
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """A local Hub that this process' client talks to, with a token that may write."""
+    import huggingface_hub
+
+    with serving() as server:
+        resolve = server.url + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", resolve)
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setenv("HF_TOKEN", WRITER)
+        yield server
 
 
 def mounted(folder: Path, options: str) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from data.schema import DATASET, OPERATOR, REJECTED
 from data.tasksets import read_taskset
 from filters.environment import Environment
 from filters.measurement import Measurement
+from filters.policy import Policy
 from filters.reasons import Reason, Stage
 from filters.verdict import Verdict
 from ops_crawler.operator import Operator
@@ -79,7 +80,13 @@ def row(index: int, *ops: str) -> dict:
 
 def write(folder, rows, rejected=(), operators=(EXP,), verdicts=()):
     return write_dataset(
-        folder, rows=rows, rejected=rejected, operators=operators, funnel=funnel(verdicts), settings=SETTINGS
+        folder,
+        rows=rows,
+        rejected=rejected,
+        operators=operators,
+        funnel=funnel(verdicts),
+        policy=Policy(),
+        settings=SETTINGS,
     )
 
 
@@ -93,7 +100,7 @@ def test_a_row_says_what_ran_where():
     assert list(made) == [column.name for column in DATASET]
     assert made["ops"] == '["torch.nn.Linear", "torch.exp"]'
     assert (made["data_source"], made["op_count"], made["requested_ops"]) == ("torch#2", 2, ("torch.exp",))
-    assert (made["categories"], made["difficulty"]) == (("elementwise", "linear algebra"), "easy")
+    assert (made["categories"], made["difficulty"]) == (("elementwise", "linear algebra"), "medium")
     assert (made["timing_samples"], made["eager_ms"], made["compile_ms"]) == (20, 2.0, None)
     assert (made["device_name"], made["tf32_cudnn"], made["cuda_version"]) == ("Test CPU", True, None)
     assert (made["kb_ast_similarity"], made["kb_nearest"], made["kb_operator_nearest"]) == (

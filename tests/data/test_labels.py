@@ -47,23 +47,32 @@ def test_categories_are_distinct_and_sorted():
 
 
 @pytest.mark.parametrize(
-    ("op_count", "intensity", "wanted"),
+    ("operators", "aten_nodes", "wanted"),
     [
-        (1, 1, "easy"),
-        (2, 1, "easy"),
-        (1, 20, "medium"),
-        (3, 1, "medium"),
-        (2, 20, "medium"),
-        (3, 20, "hard"),
-        (5, 1, "hard"),
+        ("torch.nn.Mish", 1, "easy"),
+        ("torch.amax", 1, "easy"),
+        ("torch.erf torch.sigmoid", 2, "easy"),
+        ("torch.erf torch.amax", 2, "medium"),
+        ("torch.nn.Conv2d", 2, "medium"),
+        ("torch.nn.Linear torch.tanh", 2, "medium"),
+        ("torch.nn.Linear torch.tanh", 20, "hard"),
+        ("torch.nn.Conv2d torch.nn.GroupNorm", 2, "hard"),
+        ("torch.nn.LSTM torch.tanh", 2, "hard"),
+        ("torch.erf torch.sin torch.cos torch.exp torch.abs", 5, "hard"),
     ],
 )
-def test_difficulty_counts_fusions_and_arithmetic(op_count, intensity, wanted):
-    assert difficulty(op_count, 1000 * intensity, 1000) == wanted
+def test_difficulty_counts_fusions_and_kinds_of_kernels(operators, aten_nodes, wanted):
+    assert difficulty(operators.split(), aten_nodes) == wanted
 
 
-def test_difficulty_without_flops():
-    assert difficulty(2, None, None) == "easy"
+def test_no_addition_makes_a_task_easier():
+    levels = ["easy", "medium", "hard"]
+    names = ["torch.erf", "torch.amax", "torch.nn.Conv2d", "torch.cumsum", "torch.nn.LayerNorm"]
+    for count in range(len(names)):
+        for calls in (None, 1, 30, 500):
+            level = levels.index(difficulty(names[:count], calls))
+            assert level <= levels.index(difficulty(names[: count + 1], calls))
+            assert level <= levels.index(difficulty(names[:count], (calls or 0) * 10))
 
 
 def test_a_set_of_operators_is_on_one_side_of_the_split():

@@ -1,5 +1,6 @@
 """The ledger keeps every committed row, whatever happens to the process, and explains what it cannot do."""
 
+import dataclasses
 import os
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from composer.candidate import Candidate
+from composer.llm.requests import Request
 from data.errors import InputError
 from data.ledger import Ledger, LedgerError
 from filters.measurement import Measurement
@@ -90,6 +92,16 @@ def test_a_candidate_may_be_added_twice_but_not_changed(ledger):
     with pytest.raises(InputError, match="candidate 1 is not the one of the earlier start"):
         ledger.add_candidates([candidate(2), candidate(1, "x = 2\n")])
     assert [c.index for c in ledger.candidates()] == [0, 1], "a refused batch leaves nothing behind"
+
+
+def test_a_candidate_composed_again_takes_the_place_of_the_earlier_one(ledger):
+    earlier = candidate(0)
+    ledger.add_candidates([earlier, candidate(1)])
+    ledger.put(earlier.id, "cpu", Measurement(eager_ms=0.5))
+    resized = dataclasses.replace(candidate(0, "x = 2\n"), ladder_steps=2, earlier_ids=(earlier.id,))
+    ledger.replace_candidates([resized])
+    assert ledger.candidates() == [resized, candidate(1)]
+    assert ledger.measurements("cpu") == {earlier.id: Measurement(eager_ms=0.5)}
 
 
 def test_two_verdicts_for_one_index_are_refused(ledger):
@@ -245,3 +257,25 @@ def test_a_place_that_is_not_there(tmp_path):
         Ledger.open(tmp_path / "file" / "ledger.sqlite")
     with pytest.raises(LedgerError, match="cannot be opened"):
         Ledger.open(tmp_path)
+
+
+def test_replies_are_kept_byte_for_byte_by_request_and_draw(tmp_path):
+    request = Request.of({"model": "m", "messages": []})
+    path = tmp_path / "ledger.sqlite"
+    with Ledger.open(path) as ledger:
+        ledger.keep_reply(request, b"\x00\xff first", "http://one/v1")
+        ledger.keep_reply(request, b"late duplicate", "http://two/v1")
+        ledger.keep_reply(request.again(), b"second draw", "http://one/v1")
+    with Ledger.open(path, create=False) as ledger:
+        assert ledger.reply(request) == b"\x00\xff first"
+        assert ledger.reply(request.again()) == b"second draw"
+        assert ledger.reply(request.again().again()) is None
+        assert ledger.request(request.hash) == request.again()
+        assert ledger.request("unknown") is None
+        assert sorted(ledger.replies()) == [b"\x00\xff first", b"second draw"]
+
+
+def test_a_candidate_takes_the_place_of_another(ledger):
+    ledger.add_candidates([candidate(0), candidate(1)])
+    ledger.replace_candidates([candidate(1, "y = 2\n")])
+    assert ledger.candidates() == [candidate(0), candidate(1, "y = 2\n")]

@@ -13,6 +13,7 @@ bytes eager_ms eager_ms_iqr compile_ms compile_ms_iqr timing_samples compile_sec
 peak_memory_mb train_eval_same kb_ast_similarity kb_nearest kb_operator_similarity
 kb_operator_nearest device_name driver_version cuda_version torch_version transformers_version
 tf32_matmul tf32_cudnn composer seed request_hash source_license source_path
+llm_mode prompt_version repair_turns
 """.split()
 
 
@@ -23,7 +24,8 @@ def test_dataset_rows_have_the_columns_of_the_design():
 def test_verdicts_start_as_the_design_says_and_hold_every_fact():
     names = [column.name for column in VERDICT]
     assert names[:7] == ["name", "id", "index", "verdict", "reason", "stage", "evidence"]
-    assert names[7:] == list(Measurement.__dataclass_fields__)
+    assert names[7:-1] == list(Measurement.__dataclass_fields__)
+    assert names[-1] == "earlier_sizings"
 
 
 def test_names_are_unique_and_meanings_are_given():

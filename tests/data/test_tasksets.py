@@ -11,7 +11,7 @@ import pytest
 from composer.candidate import Candidate
 from data.errors import InputError
 from data.files import write_candidates
-from data.tasksets import read_hub, read_taskset
+from data.tasksets import candidates_of, hub_tables, read_taskset
 
 SHARED = Path(__file__).parents[3] / "shared"
 OPS_6K = SHARED / "reference" / "ops6k" / "cuda_agent_ops_6k.parquet"
@@ -165,7 +165,9 @@ def test_a_folder_of_tables(tmp_path):
 
 def test_a_set_in_the_format_of_the_hub(tmp_path, offline_hub):
     parquet(tmp_path / "train.parquet", code=["a"], ops=['["nn.ReLU"]'])
-    assert read_hub(str(tmp_path)) == [Candidate(index=0, name="0", code="a", requested_ops=("nn.ReLU",))]
+    assert candidates_of(hub_tables(str(tmp_path)), "hub") == [
+        Candidate(index=0, name="0", code="a", requested_ops=("nn.ReLU",))
+    ]
 
 
 def test_what_cannot_be_read_is_one_clear_line(tmp_path, offline_hub):

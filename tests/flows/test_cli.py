@@ -106,12 +106,25 @@ def test_bad_input_is_told_in_one_line(opweaver, options, part):
     assert_one_line(opweaver(*options), 2, part)
 
 
-def test_an_unknown_source_is_told_before_any_work(opweaver, tmp_path):
-    (tmp_path / "opweaver.toml").write_text('sources = ["torch", "tensorflow"]')
-    assert_one_line(opweaver("run"), 2, "sources: tensorflow is unknown; choose from torch")
+def test_without_any_source_nothing_is_done(opweaver, tmp_path):
+    (tmp_path / "opweaver.toml").write_text('sources = ["tensorflow"]')
+    assert_one_line(opweaver("run"), 2, "sources: no operators: source tensorflow: is neither a known source")
     assert not (tmp_path / "runs").exists()
     done = opweaver("crawl", "--out", "o.parquet", "--source", "jax")
-    assert_one_line(done, 2, "sources: jax is unknown")
+    assert_one_line(done, 2, "source jax: is neither a known source")
+    assert not (tmp_path / "o.parquet").exists()
+
+
+def test_crawl_tells_of_a_broken_source_and_adds_up(opweaver, tmp_path):
+    (tmp_path / "mine.py").write_text("raise OSError('no licence file')")
+    done = opweaver("crawl", "--out", "o.parquet", "--source", "torch", "--source", "mine:Source")
+    assert_one_line(done, 0, "source mine:Source: OSError: no licence file")
+    operators = read_operators(tmp_path / "o.parquet")
+    sums = [line for line in done.stdout.splitlines() if line.startswith("│ sum ")]
+    assert [int(line.strip("│ ").split()[-1].replace(",", "")) for line in sums] == [len(operators)] * 3
+    assert "catalogue of torch" in done.stdout
+    kept = [operator for operator in operators if operator.set_aside is None]
+    assert sum(operator.witness is not None for operator in kept) >= 420
 
 
 def test_a_file_in_the_place_of_the_run_directory_is_told(opweaver, tmp_path):

@@ -1,7 +1,9 @@
+import dataclasses
 import tomllib
 
 import pytest
 
+from composer.profiles import CPU, profile_text
 from flows.errors import UsageError
 from flows.settings import Settings, load_settings, published_text, settings_text
 
@@ -49,6 +51,33 @@ def test_settings_as_used_can_be_given_again(tmp_path):
     assert load_settings(written(tmp_path, settings_text(settings))) == settings
 
 
+def test_a_profile_from_a_file_stands_in_the_settings_as_used(tmp_path):
+    own = dataclasses.replace(CPU, name="own", launch_seconds=1e-3)
+    file = tmp_path / "profile.toml"
+    file.write_text(profile_text(own))
+    settings = load_settings(written(tmp_path, f'[composer]\nprofile = "{file}"\n'))
+    assert settings.composer.profile == own
+    file.unlink()
+    assert load_settings(written(tmp_path, settings_text(settings))) == settings
+    assert str(tmp_path) not in published_text(settings)
+
+
+def test_a_profile_may_be_named_by_a_variable(tmp_path, monkeypatch):
+    (tmp_path / "own.toml").write_text(profile_text(CPU))
+    monkeypatch.setenv("OPWEAVER_COMPOSER__PROFILE", "own.toml")
+    assert load_settings().composer.profile == CPU
+
+
+def test_a_wrong_profile_is_told_in_one_line(tmp_path):
+    line = complaint(written(tmp_path, '[composer]\nprofile = "h100"\n'))
+    assert "`composer.profile`: h100: cannot be read (No such file or directory)" in line
+    line = complaint(written(tmp_path, "[composer.profile]\nspeed = 1\n"))
+    assert "`composer.profile`: unknown key `speed`; known here: name," in line
+    assert "`composer.profile`: 3 is no profile; give auto, cpu, h200 or" in complaint(
+        written(tmp_path, "[composer]\nprofile = 3\n")
+    )
+
+
 def test_published_settings_tell_no_path_of_the_user(tmp_path):
     settings = load_settings(options={"run": {"run_dir": tmp_path, "count": 5}})
     published = tomllib.loads(published_text(settings))
@@ -79,7 +108,7 @@ def test_an_unknown_key_names_the_known_ones(tmp_path):
 
 def test_an_unknown_section_names_the_known_ones(tmp_path):
     line = complaint(written(tmp_path, "[filter]\nworkers = 3\n"))
-    assert "unknown key `filter`; known here: sources, run, composer, filters, policy" in line
+    assert "unknown key `filter`; known here: sources, run, composer, llm, filters, policy" in line
 
 
 def test_a_wrong_type_says_what_is_allowed(tmp_path):

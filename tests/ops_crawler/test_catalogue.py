@@ -24,8 +24,9 @@ SAME_TORCH = pytest.mark.skipif(
     torch.__version__.partition("+")[0] != frozen().torch_version,
     reason=f"the catalogue was made with torch {frozen().torch_version}",
 )
-SAMPLE = """torch.nn.Conv2d torch.nn.LSTM torch.nn.MultiheadAttention torch.linalg.cholesky torch.gather torch.cat
-    torch.where torch.fft.rfft torch.special.zeta torch.nn.functional.embedding torch.bitwise_and""".split()
+SAMPLE = """torch.nn.Conv2d torch.nn.LSTM torch.nn.MultiheadAttention torch.linalg.cholesky torch.gather
+    torch.cat torch.where torch.fft.rfft torch.special.zeta torch.nn.functional.embedding
+    torch.bitwise_and""".split()
 
 
 @pytest.fixture(scope="module")

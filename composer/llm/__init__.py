@@ -1,0 +1,1 @@
+"""Layers written by a language model: prompt, client, reply."""
