@@ -1,7 +1,7 @@
 """The text of a closure once its configuration is known: helpers bound, `Model` with plain parameters."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,10 @@ from ops_crawler.lifting.closures import ACTIVATIONS, Closure
 from ops_crawler.lifting.folding import fold
 from ops_crawler.lifting.reasons import NotLiftedError
 
+_ACTIVATIONS_BY_KEY = {
+    "gelu": "nn.GELU()", "relu": "nn.ReLU()", "silu": "nn.SiLU()", "swish": "nn.SiLU()", "tanh": "nn.Tanh()"
+}  # fmt: skip
+"""Keys that stand in the library's own text, such as `get_activation("gelu")`."""
 _FORBIDDEN = frozenset("exec eval open input getattr setattr delattr globals locals vars id hash".split())
 
 
@@ -38,13 +42,30 @@ class Recorded:
 
 def text_of(closure: Closure, recorded: Recorded) -> str:
     """Return imports and definitions; the class is called `Model`. Raises `NotLiftedError`."""
-    binder = _Binder(closure, recorded)
-    parts = [ast.unparse(binder.bound(name, node)) for name, node in closure.trees()]
-    return "\n\n\n".join([_imports(closure, recorded), *_configuration_classes(recorded), *parts])
+    trees = _needed_trees(closure, recorded)
+    used = {part.id for tree in trees.values() for part in ast.walk(tree) if isinstance(part, ast.Name)}
+    for name in sorted(used & closure.missing.keys()):
+        raise closure.missing[name]
+    parts = [ast.unparse(trees[name]) for _, name in closure.definitions if name in trees]
+    return "\n\n\n".join([_imports(closure, recorded, used), *_configuration_classes(recorded), *parts])
 
 
-def _imports(closure: Closure, recorded: Recorded) -> str:
-    wanted = dict(closure.imports) | {"torch": ("torch", None), "nn": ("torch", "nn")}
+def _needed_trees(closure: Closure, recorded: Recorded) -> dict[str, ast.AST]:
+    """Return the class and what it still needs once helpers are bound and decided branches are gone."""
+    binder, definitions = _Binder(closure, recorded), dict(closure.trees())
+    found: dict[str, ast.AST] = {}
+    waiting = [closure.name]
+    while waiting:
+        name = waiting.pop()
+        if name in definitions and name not in found:
+            found[name] = binder.bound(name, definitions[name])
+            waiting += [part.id for part in ast.walk(found[name]) if isinstance(part, ast.Name)]
+    return found
+
+
+def _imports(closure: Closure, recorded: Recorded, used: Set[str]) -> str:
+    wanted = {name: origin for name, origin in closure.imports.items() if name in used}
+    wanted |= {"torch": ("torch", None), "nn": ("torch", "nn")}
     if recorded.configurations:
         wanted["namedtuple"] = ("collections", "namedtuple")
     plain = [f"import {module}" for name, (module, what) in wanted.items() if what is None and name == module]
@@ -98,24 +119,28 @@ class _Binder(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id == self.target:
             return ast.Name("Model", node.ctx)
-        if node.id == ACTIVATIONS or (node.id in _FORBIDDEN and node.id not in self.own_names):
+        if node.id in ACTIVATIONS or (node.id in _FORBIDDEN and node.id not in self.own_names):
             raise NotLiftedError("forbidden_python", node.id)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
-        if isinstance(node.value, ast.Name) and node.value.id == ACTIVATIONS:
-            return self.activation()
+        if ast.unparse(node.value) == "ACT2FN":
+            return self.activation(_constant(node.slice))
         return self.generic_visit(node)
 
-    def activation(self) -> ast.expr:
-        expression = self.recorded.activation
-        return ast.parse(expression or "nn.Identity()", mode="eval").body
+    def activation(self, key: str = "") -> ast.expr:
+        """Return the activation of a key that stands in the text, else the one that was looked up."""
+        expression = _ACTIVATIONS_BY_KEY.get(key) or self.recorded.activation or "nn.Identity()"
+        return ast.parse(expression, mode="eval").body
 
     def visit_Call(self, node: ast.Call) -> Any:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name in ("getattr", "hasattr") and len(node.args) >= 2 and isinstance(node.args[1], ast.Constant):
             return self.attribute(name, node)
+        of_class = isinstance(node.func, ast.Subscript) and ast.unparse(node.func.value) == "ACT2CLS"
         if name == "get_activation":
+            return self.activation(_constant(node.args[0]))
+        if of_class and not node.args and not node.keywords:
             return self.activation()
         if last_name(node.func) == "Parameter" and node.args and isinstance(node.args[0], ast.Call):
             made = node.args[0]
@@ -182,6 +207,10 @@ class _Binder(ast.NodeTransformer):
         read = {n.id for n in ast.walk(own) if isinstance(n, ast.Name)}
         head = [f"{name} = {text}" for name, text in values.items() if name in read]
         _replace(own, _function("forward", self.recorded.forward_parameters, head))
+
+
+def _constant(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def bound_names(tree: ast.AST) -> Iterator[str]:

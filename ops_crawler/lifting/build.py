@@ -1,19 +1,37 @@
-"""Write the frozen layers for the installed transformers: `python -m ops_crawler.lifting.build`."""
+"""Write the frozen layers for the installed transformers: `python -m ops_crawler.lifting.build`.
 
+It takes long. Results are kept by module; started again after an interruption it does the rest.
+"""
+
+import argparse
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from ops_crawler.lifting.frozen import FILE, freeze
+from ops_crawler.lifting.kept import Kept
 from ops_crawler.lifting.library import library_version
 from ops_crawler.lifting.lift import counts, lift
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Lift everything and write the file."""
-    lifting = lift(lambda done, total: print(f"\r{done}/{total}", end="", file=sys.stderr))
-    FILE.write_bytes(freeze(lifting, library_version()))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=FILE, help="File to write.")
+    parser.add_argument(
+        "--kept", type=Path, default=Path("runs/lifting"), help="Folder of results by module."
+    )
+    parser.add_argument("--only", default="", help="Limit to modules whose name contains this.")
+    options = parser.parse_args(arguments)
+    lifting = lift(_tell, options.only, Kept(options.kept))
+    options.out.write_bytes(freeze(lifting, library_version()))
     families = {layer.family for layer in lifting.layers}
     print(f"\n{len(lifting.layers)} layers of {len(families)} families; {counts(lifting.refusals.values())}")
-    print(f"{FILE.stat().st_size:,} bytes: {FILE.name}")
+    print(f"{options.out.stat().st_size:,} bytes: {options.out.name}")
+
+
+def _tell(done: int, total: int) -> None:
+    print(f"\r{done}/{total}", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,9 @@ Docstrings, annotations, logging and most decorators go; the fixed table of the 
 | `maybe_autocast`, `torch.autocast` | their block alone (tasks run without autocast) |
 | `use_kernel_forward_from_hub`, `use_experts_implementation`, `auto_docstring` ... | the plain definition |
 | `apply_chunking_to_forward` | the call itself, in one piece |
+| `BaseModelOutput` and other records | a named tuple with the same fields |
+| `transformers.initialization` | `torch.nn.init`, which it wraps |
+| `np.sqrt`, `np.prod`, `np.pi` ... on plain numbers | the same of `math` |
 | questions about tracing, compiling and flash attention | False |
 | tests whether something is a cache of the library | False |
 
@@ -25,7 +28,9 @@ _KEPT_DECORATORS = frozenset(
     "property staticmethod classmethod dataclass setter lru_cache cache wraps".split()
 )
 _DROPPED_CALLS = frozenset("logger warnings logging".split())
-_DROPPED_FUNCTIONS = frozenset("torch_compilable_check mark_static_address deprecate_kwarg _check".split())
+_DROPPED_FUNCTIONS = frozenset(
+    "torch_compilable_check mark_static_address deprecate_kwarg _check standardize_rope_params".split()
+)
 _AUTOCAST = frozenset("maybe_autocast autocast no_grad device enable_grad".split())
 _FALSE = frozenset(
     """is_torchdynamo_compiling is_torchdynamo_exporting is_tracing is_compiling is_exporting is_scripting
@@ -40,6 +45,8 @@ _CACHES = frozenset(
 _BASES = {"GradientCheckpointingLayer": "nn.Module"}
 _ATTENTION_TABLES = frozenset({"ALL_ATTENTION_FUNCTIONS"})
 ROPE_TABLE = "ROPE_INIT_FUNCTIONS"
+_NUMBERS = frozenset("prod sqrt pi log log2 exp ceil floor".split())
+"""Of numpy, as layers call it: on plain numbers."""
 
 
 def cleaned(node: Any) -> Any:
@@ -124,6 +131,8 @@ class _Cleaner(ast.NodeTransformer):
             node.ctx, ast.Load
         ):
             return ast.Constant("eager")
+        if node.attr in _NUMBERS and isinstance(node.value, ast.Name) and node.value.id in ("np", "numpy"):
+            node.value.id = "math"
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:

@@ -13,15 +13,26 @@ from ops_crawler.lifting.cleaning import ROPE_TABLE, cleaned, last_name
 from ops_crawler.lifting.library import PACKAGE, Definition, LibraryFile, modeling_modules, read
 from ops_crawler.lifting.reasons import NotLiftedError
 
-ACTIVATIONS = "ACT2FN"
-"""The table of activations; bound when the configuration is known."""
+ACTIVATIONS = frozenset({"ACT2FN", "ACT2CLS"})
+"""The tables of activations and of their classes; bound when the configuration is known."""
 _MODULES = frozenset("torch math typing collections dataclasses functools".split())
 _MODULE_BASES = re.compile(r"^(torch\.)?nn\.\w+$")
 _LIBRARY_PARTS = frozenset(
-    """PreTrainedModel ModelOutput PreTrainedConfig PretrainedConfig GenerationMixin Cache DynamicCache
+    """PreTrainedModel PreTrainedConfig PretrainedConfig GenerationMixin Cache DynamicCache
     EncoderDecoderCache StaticCache ALL_ATTENTION_FUNCTIONS AutoModel AutoConfig AutoBackbone
     ALL_LAYERNORM_LAYERS""".split()
 )
+_RECORD = "ModelOutput"
+"""Base of the library's records, which become named tuples."""
+_OURS: dict[str, tuple[str, str | None]] = {
+    "namedtuple": ("collections", "namedtuple"),
+    "math": ("math", None),
+}
+"""What cleaned definitions need besides what their files import."""
+_IN_TORCH: dict[tuple[str, str | None], tuple[str, str | None]] = {
+    (PACKAGE, "initialization"): ("torch.nn", "init")
+}
+"""Parts of the library that wrap a part of torch."""
 _DEFINITIONS_MAX = 60
 """Definitions of one closure; what needs more is a model, not a layer."""
 
@@ -39,6 +50,8 @@ class Closure:
     """Names from outside the library: module, and the name in it."""
     tables: frozenset[str]
     """Helpers that are bound once the configuration is known."""
+    missing: dict[str, NotLiftedError]
+    """Names that no task can have, and why. Most stand in branches that a known configuration never takes."""
 
     def trees(self) -> Iterator[tuple[str, Definition]]:
         """Yield name and syntax tree of the definitions."""
@@ -47,10 +60,7 @@ class Closure:
 
     def also(self, module: str, name: str) -> "Closure":
         """Return the closure with one more definition, and all that it needs, in front."""
-        found = _Search()
-        found.add(module, name)
-        found.add(self.module, self.name)
-        return Closure(self.module, self.name, tuple(found.done), found.imports, frozenset(found.tables))
+        return _closure(self.module, self.name, (module, name), (self.module, self.name))
 
     @cached_property
     def digest(self) -> str:
@@ -81,9 +91,16 @@ def all_layer_classes() -> Iterator[tuple[str, str]]:
 
 def closure_of(module: str, name: str) -> Closure:
     """Return the closure of a class. Raises `NotLiftedError`."""
+    return _closure(module, name, (module, name))
+
+
+def _closure(module: str, name: str, *wanted: tuple[str, str]) -> Closure:
     found = _Search()
-    found.add(module, name)
-    return Closure(module, name, tuple(found.done), found.imports, frozenset(found.tables))
+    for definition in wanted:
+        found.add(*definition)
+    return Closure(
+        module, name, tuple(found.done), found.imports, frozenset(found.tables), dict(found.missing)
+    )
 
 
 class _Search:
@@ -95,6 +112,7 @@ class _Search:
         self.owners: dict[str, str] = {}
         self.imports: dict[str, tuple[str, str | None]] = {}
         self.tables: set[str] = set()
+        self.missing: dict[str, NotLiftedError] = {}
 
     def add(self, module: str, name: str) -> None:
         if (module, name) in self.done or (module, name) in self.open:
@@ -104,16 +122,19 @@ class _Search:
         if len(self.open) + len(self.done) >= _DEFINITIONS_MAX:
             raise NotLiftedError("library_part", f"more than {_DEFINITIONS_MAX} definitions")
         node = _definition(module, name)
-        if isinstance(node, ast.ClassDef) and _kind(module, name) != "layer":
-            _refuse_models(module, node)
+        if isinstance(node, ast.ClassDef) and _kind(module, name) == "model":
+            raise NotLiftedError("base_model", name)
         self.open.add((module, name))
         for needed in _free_names(module, name):
-            self.resolve(module, needed)
+            try:
+                self.resolve(module, needed)
+            except NotLiftedError as error:
+                self.missing.setdefault(needed, error)
         self.open.discard((module, name))
         self.done[module, name] = None
 
     def resolve(self, module: str, name: str) -> None:
-        if name in (ACTIVATIONS, ROPE_TABLE):
+        if name in ACTIVATIONS or name == ROPE_TABLE:
             self.tables.add(name)
             return
         if name in _LIBRARY_PARTS:
@@ -123,10 +144,13 @@ class _Search:
             self.add(module, name)
         elif name in file.imports:
             self.outside(name, *file.imports[name])
+        elif name in _OURS:
+            self.outside(name, *_OURS[name])
         elif not hasattr(builtins, name):
             raise NotLiftedError("library_part", f"{name} is defined conditionally")
 
     def outside(self, bound: str, module: str, name: str | None) -> None:
+        module, name = _IN_TORCH.get((module, name), (module, name))
         root = module.partition(".")[0]
         if root in _MODULES:
             if self.imports.setdefault(bound, (module, name)) != (module, name) or bound in self.owners:
@@ -168,7 +192,35 @@ def _file(module: str) -> LibraryFile:
 @cache
 def _definition(module: str, name: str) -> Definition:
     node: Definition = cleaned(_file(module).definitions[name])
+    if isinstance(node, ast.ClassDef) and _kind(module, name) == "record":
+        fields = _fields(module, name)
+        text = f"{name} = namedtuple({name!r}, {fields!r}, defaults=[None] * {len(fields)})"
+        return ast.parse(text).body[0]  # type: ignore[return-value]
     return node
+
+
+def _fields(module: str, name: str) -> list[str]:
+    """Return the fields of a record of the library, inherited ones first."""
+    node = _file(module).definitions[name]
+    assert isinstance(node, ast.ClassDef)
+    inherited = [
+        _fields(*_place(module, base.id))
+        for base in node.bases
+        if isinstance(base, ast.Name) and base.id != _RECORD
+    ]
+    own = [
+        part.target.id
+        for part in node.body
+        if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+    ]
+    return list(dict.fromkeys([*(field for fields in inherited for field in fields), *own]))
+
+
+def _place(module: str, name: str) -> tuple[str, str]:
+    """Return where a name that a module uses is defined."""
+    file = _file(module)
+    source, original = file.imports.get(name, ("", None))
+    return (module, name) if name in file.definitions else _home(source, original or name)
 
 
 @cache
@@ -193,7 +245,7 @@ def _free_names(module: str, name: str) -> tuple[str, ...]:
 
 @cache
 def _kind(module: str, name: str) -> str:
-    """Return `layer` for modules of torch, `model` for what derives from the library's, else `other`."""
+    """Return `layer` (a module of torch), `model` (derives from the library's), `record` or `other`."""
     node = _file(module).definitions[name]
     if not isinstance(node, ast.ClassDef):
         return "other"
@@ -204,9 +256,11 @@ def _kind(module: str, name: str) -> str:
             kinds.add("layer")
         elif last_name(base) in ("PreTrainedModel", "GenerationMixin"):
             kinds.add("model")
+        elif last_name(base) == _RECORD:
+            kinds.add("record")
         elif isinstance(base, ast.Name):
             kinds.add(_kind_of_name(module, base.id))
-    return next((kind for kind in ("model", "layer") if kind in kinds), "other")
+    return next((kind for kind in ("model", "layer", "record") if kind in kinds), "other")
 
 
 def _kind_of_name(module: str, name: str) -> str:
@@ -222,10 +276,3 @@ def _kind_of_name(module: str, name: str) -> str:
         return _kind(*_home(source, original))
     except NotLiftedError:
         return "other"
-
-
-def _refuse_models(module: str, node: ast.ClassDef) -> None:
-    if _kind(module, node.name) == "model":
-        raise NotLiftedError("base_model", node.name)
-    if any(last_name(base) in ("ModelOutput", "OrderedDict", "UserDict") for base in node.bases):
-        raise NotLiftedError("library_part", f"{node.name}, a record of the library")

@@ -7,13 +7,14 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from ops_crawler.lifting.closures import all_layer_classes, closure_of
+from ops_crawler.lifting.kept import Kept, Results
 from ops_crawler.lifting.lifted import LiftedLayer, layer_from
 from ops_crawler.lifting.reasons import NotLiftedError
 
@@ -56,10 +57,18 @@ def closures() -> tuple[dict[Name, str], dict[Name, Refusal]]:
     return digests, refusals
 
 
-def lift(advance: Callable[[int, int], None] = lambda done, total: None, only: str = "") -> Lifting:
-    """Return all layers; `advance` is told after each module, `only` limits to modules that contain it."""
+def lift(
+    advance: Callable[[int, int], None] = lambda done, total: None,
+    only: str = "",
+    kept: Kept | None = None,
+) -> Lifting:
+    """Return all layers; `advance` is told after each module, `only` limits to modules that contain it.
+
+    What is in `kept` is not done again, and what is done is put there.
+    """
     digests, refusals = closures()
     digests = {name: digest for name, digest in digests.items() if only in name[0]}
+    refusals = {name: refusal for name, refusal in refusals.items() if only in name[0]}
     classes = defaultdict(list)
     for name, digest in digests.items():
         classes[digest].append(name)
@@ -67,7 +76,7 @@ def lift(advance: Callable[[int, int], None] = lambda done, total: None, only: s
     jobs: dict[str, list[str]] = defaultdict(list)
     for module, cls in sorted(tried):
         jobs[module].append(cls)
-    found = lift_classes(jobs, advance)
+    found = lift_classes(jobs, advance, kept=kept)
     layers: list[LiftedLayer] = []
     for names in classes.values():
         lifted = [one for one in map(found.get, names) if isinstance(one, LiftedLayer)]
@@ -88,12 +97,22 @@ def lift_classes(
     jobs: Mapping[str, list[str]],
     advance: Callable[[int, int], None] = lambda done, total: None,
     seconds: float = FAMILY_SECONDS,
+    kept: Kept | None = None,
 ) -> dict[Name, LiftedLayer | Refusal]:
     """Return what becomes of these classes, given by module; `seconds` limits each module on either side."""
     found: dict[Name, LiftedLayer | Refusal] = {}
-    for number, (module, results) in enumerate(_outcomes(jobs, seconds), 1):
+    waiting = dict(jobs)
+    for module, names in jobs.items():
+        results = kept.get(module, names) if kept else None
+        if results is not None:
+            found |= {(module, one["name"]): _outcome(one) for one in results}
+            del waiting[module]
+    for module, results in _outcomes(waiting, seconds):
+        if kept:
+            kept.put(module, jobs[module], results)
         found |= {(module, one["name"]): _outcome(one) for one in results}
-        advance(number, len(jobs))
+        del waiting[module]
+        advance(len(jobs) - len(waiting), len(jobs))
     return found
 
 
@@ -103,7 +122,7 @@ def _outcome(fields: Mapping[str, Any]) -> LiftedLayer | Refusal:
     return Refusal(reason=fields["reason"], detail=fields["detail"])
 
 
-def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[str, Results]]:
     """Yield each module with what became of its classes; as many at once as there are cores."""
     lanes = len(os.sched_getaffinity(0))
     lanes = min(lanes, len(jobs))
@@ -115,15 +134,18 @@ def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[s
         for lane in opened:
             idle.put(lane)
         try:
-            yield from pool.map(lambda job: _in_lane(idle, job[0], job[1], seconds), jobs.items())
+            running = [pool.submit(_in_lane, idle, *job, seconds) for job in list(jobs.items())]
+            for finished in as_completed(running):
+                yield finished.result()
         finally:
+            pool.shutdown(cancel_futures=True)
             for lane in opened:
                 lane.close()
 
 
 def _in_lane(
     idle: "SimpleQueue[_Lane]", module: str, names: list[str], seconds: float
-) -> tuple[str, list[dict[str, Any]]]:
+) -> tuple[str, Results]:
     lane = idle.get()
     try:
         return module, lane.lift(module, names, seconds)
@@ -138,7 +160,7 @@ class _Lane:
         self.folder = folder
         self.sides = [_start("original"), _start("extract")]
 
-    def lift(self, module: str, names: list[str], seconds: float) -> list[dict[str, Any]]:
+    def lift(self, module: str, names: list[str], seconds: float) -> Results:
         recorded = self.folder / f"{module.replace('.', '_')}.pt"
         job = {"module": module, "names": names, "recorded": str(recorded), "seconds": seconds}
         for side in self.sides:
@@ -146,7 +168,7 @@ class _Lane:
             if said != "done":
                 reason = "time_limit" if said == "time_limit" else "original_fails"
                 return [{"name": name, "reason": reason, "detail": f"{module}: {said}"} for name in names]
-        results: list[dict[str, Any]] = json.loads(recorded.with_suffix(".json").read_text(encoding="utf-8"))
+        results: Results = json.loads(recorded.with_suffix(".json").read_text(encoding="utf-8"))
         for file in self.folder.glob(f"{recorded.stem}*"):
             file.unlink()
         return results

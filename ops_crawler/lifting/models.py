@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ops_crawler.lifting.scaling import TOKENS, shrink
+from ops_crawler.lifting.scaling import TOKENS, Shrinking, shrink
 
 _FRAMES = 4
 _SAMPLES = 4000
@@ -31,14 +31,29 @@ def model_classes(module: ModuleType) -> list[type[nn.Module]]:
     return sorted(found, key=lambda cls: ("For" in cls.__name__, len(cls.__name__), cls.__name__))
 
 
-def build(cls: Any, divisor: int) -> nn.Module:
+def build(cls: Any, how: Shrinking) -> nn.Module:
     """Return a small model in eval mode; whatever the library raises passes through."""
     config = cls.config_class()
-    shrink(config, divisor)
+    _replace_timm(config)
+    shrink(config, how)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
     model: nn.Module = cls(config)
     return model.eval()
+
+
+def _replace_timm(config: Any) -> None:
+    """Put a ResNet of the library in the place of one of the package timm, which need not be installed."""
+    from transformers import ResNetConfig
+
+    for part in list(sub_configs(config)):
+        backbone = getattr(part, "backbone_config", None)
+        if getattr(backbone, "model_type", "") == "timm_backbone":
+            levels = len(getattr(backbone, "out_indices", None) or [4])
+            stages = [f"stage{number}" for number in range(5 - min(levels, 4), 5)]
+            part.backbone_config = ResNetConfig(
+                embedding_size=32, hidden_sizes=[64, 128, 256, 512], depths=[1, 1, 1, 1], out_features=stages
+            )
 
 
 def sub_configs(config: Any) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from torch import nn
 from ops_crawler.lifting.models import VARIANTS, build, inputs_for, model_classes
 from ops_crawler.lifting.reasons import NotLiftedError
 from ops_crawler.lifting.recording import Occurrence, occurrences, run
-from ops_crawler.lifting.scaling import DIVISORS
+from ops_crawler.lifting.scaling import FULL, WHOLE_DEPTH, WIDTHS, Shrinking
 from ops_crawler.lifting.subject import Subject
 from ops_crawler.source import one_line
 
@@ -34,6 +34,8 @@ FAMILY_SECONDS = 12.0
 """No further model of a family is begun after this processor time."""
 _OF_WIDTH = re.compile("divisible|channels|size|shape|dimension|groups|heads")
 """What the library says where a width does not fit; another width may."""
+_OF_DEPTH = re.compile("index out of range|out_indices|out_features|stage")
+"""What the library says where a layer is missing that was cut."""
 _IDLE_MODELS = 3
 """Models in a row that show no new class before the rest is left out."""
 
@@ -74,7 +76,7 @@ def _run_models(
     """Run the module's models until all classes were met: small ones for real, full ones as shapes."""
     found: dict[str, Occurrence] = {}
     full: dict[str, Occurrence] = {}
-    failure = "no model of its file has a default configuration"
+    failure = "no model of its file calls it"
     idle = 0
     for cls in model_classes(module):
         if len(found) == len(classes) or time.process_time() > FAMILY_SECONDS or idle > _IDLE_MODELS:
@@ -93,19 +95,27 @@ def _met(cls: Any, classes: Sequence[type[nn.Module]]) -> tuple[dict[str, Occurr
     """Return what a small model shows of the classes, and what went wrong at the last width tried."""
     best: dict[str, Occurrence] = {}
     problem = ""
-    for divisor in DIVISORS:
-        with occurrences(classes) as met:
-            try:
-                with _time_limit():
-                    torch.manual_seed(0)
-                    problem = _runs(build(cls, divisor), met)
-            except Exception as error:
-                problem = one_line(error)
-        complete = {name: one for name, one in met.items() if len(one.called_with) == len(BATCHES)}
-        best = complete if len(complete) > len(best) else best
-        if not problem or not _OF_WIDTH.search(problem):
+    for how in WIDTHS:
+        met, problem = _tried(cls, how, classes)
+        best = met if len(met) > len(best) else best
+        if not _OF_WIDTH.search(problem):
             break
+    if _OF_DEPTH.search(problem):
+        met, problem = _tried(cls, WHOLE_DEPTH, classes)
+        best = met if len(met) > len(best) else best
     return best, problem
+
+
+def _tried(cls: Any, how: Shrinking, classes: Sequence[type[nn.Module]]) -> tuple[dict[str, Occurrence], str]:
+    """Return which classes a model calls at both batches, and what went wrong if anything."""
+    with occurrences(classes) as met:
+        try:
+            with _time_limit():
+                torch.manual_seed(0)
+                problem = _runs(build(cls, how), met)
+        except Exception as error:
+            problem = one_line(error)
+    return {name: one for name, one in met.items() if len(one.called_with) == len(BATCHES)}, problem
 
 
 def _runs(model: nn.Module, met: dict[str, Occurrence]) -> str:
@@ -140,7 +150,7 @@ def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]]) -> dict[str, Oc
     masking_utils.find_packed_sequence_indices = lambda position_ids: None  # it looks at values
     try:
         with occurrences(classes) as met, _time_limit(), torch.device("meta"):
-            model = build(cls, 0)
+            model = build(cls, FULL)
             run(model, inputs_for(model, BATCHES[0], FULL_TOKENS), met, 0)
     except Exception:
         return {}

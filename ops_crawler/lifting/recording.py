@@ -4,6 +4,7 @@ Runs only in the process of the originals.
 """
 
 import contextlib
+import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +33,7 @@ class ConfigView:
     def __getattr__(self, name: str) -> Any:
         config, path, reads = object.__getattribute__(self, "_seen")
         value = getattr(config, name)
-        if name.startswith("_"):
+        if name.startswith("_") or inspect.ismethod(value):
             return value
         if hasattr(value, "to_dict"):
             return ConfigView(value, f"{path}.{name}", reads)

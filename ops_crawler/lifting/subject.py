@@ -5,7 +5,8 @@ Runs only in the process of the originals.
 
 import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -43,10 +44,10 @@ class Subject:
         made = dict(list(made.items())[1:])
         calls = [self._call(args, kwargs) for args, kwargs in self.seen.called_with]
         closure = closure_of(self.module_name, self.cls.__name__)
-        with _watched_activations() as keys:
+        with _watched_activations(self.module_name) as made_activations:
             layer = self._construct(made)
             outputs = self._run(layer, calls[0])
-        activation, closure = _activation(keys, closure)
+        activation, closure = _activation(made_activations, closure)
         recorded, values = self._recorded(made, calls[0], activation)
         inputs = inputs_of(_leaves(calls[0]), _leaves(calls[1]))
         scales = [Scale(name="small", arguments=tuple(map(literal, values)), inputs=tuple(inputs))]
@@ -215,35 +216,55 @@ def _give_weights(layer: nn.Module) -> None:
             parameter.data = 0.02 * torch.randn(values.shape, generator=generator, dtype=values.dtype)
 
 
+class _Classes(dict[str, Any]):
+    """The table of activation classes as one module sees it: notes what is looked up."""
+
+    def __init__(self, table: dict[str, Any], found: dict[str, Any]) -> None:
+        super().__init__(table)
+        self.found = found
+
+    def __getitem__(self, key: str) -> Any:
+        value = super().__getitem__(key)
+        cls = value[0] if isinstance(value, tuple) else value
+        self.found[cls.__name__] = cls
+        return value
+
+
 @contextlib.contextmanager
-def _watched_activations() -> Iterator[dict[str, Any]]:
-    """Yield the activations that are looked up inside, by key."""
+def _watched_activations(module_name: str) -> Iterator[dict[str, Any]]:
+    """Yield the classes of the activations that are looked up inside, by name."""
     from transformers.activations import ACT2FN
 
     table: Any = type(ACT2FN)
-    plain, keys = table.__getitem__, {}
+    plain, found = table.__getitem__, {}
+    module = sys.modules[module_name]
+    classes = getattr(module, "ACT2CLS", None)
 
     def look_up(self: Any, key: str) -> Any:
-        keys[key] = plain(self, key)
-        return keys[key]
+        one = plain(self, key)
+        found[type(one).__name__] = type(one)
+        return one
 
     table.__getitem__ = look_up
+    if classes is not None:
+        module.ACT2CLS = _Classes(classes, found)  # type: ignore[attr-defined]
     try:
-        yield keys
+        yield found
     finally:
         table.__getitem__ = plain
+        if classes is not None:
+            module.ACT2CLS = classes  # type: ignore[attr-defined]
 
 
-def _activation(keys: dict[str, Any], closure: Closure) -> tuple[str | None, Closure]:
+def _activation(found: Mapping[str, Any], closure: Closure) -> tuple[str | None, Closure]:
     """Return the expression of the activation, and the closure with its class where torch has none."""
-    if not keys or ACTIVATIONS not in closure.tables:
+    if not found or not closure.tables & ACTIVATIONS:
         return None, closure
-    made = {type(one).__name__: one for one in keys.values()}
-    if len(made) > 1:
-        raise NotLiftedError("configuration", f"two activations: {', '.join(sorted(made))}")
-    ((name, one),) = made.items()
+    if len(found) > 1:
+        raise NotLiftedError("configuration", f"two activations: {', '.join(sorted(found))}")
+    ((name, cls),) = found.items()
     if name in _TORCH_ACTIVATIONS:
         return _TORCH_ACTIVATIONS[name], closure
-    if type(one).__module__.startswith("torch.nn"):
+    if cls.__module__.startswith("torch.nn"):
         return f"nn.{name}()", closure
-    return f"{name}()", closure.also(type(one).__module__, name)
+    return f"{name}()", closure.also(cls.__module__, name)
