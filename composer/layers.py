@@ -32,7 +32,7 @@ class SizedLayer:
     layer: LiftedLayer
     scale: Scale
     seconds: dict[int, float]
-    """Predicted time by batch; all of them near the wanted times and within memory."""
+    """Predicted time by batch, in ascending order; all within memory, some of them near the wanted times."""
 
 
 class LayerComposer:
@@ -112,7 +112,7 @@ def fitted(layer: LiftedLayer, profile: DeviceProfile) -> SizedLayer | None:
     scales = {scale.name: scale for scale in layer.scales}
     for scale in (scales[name] for name in order if name in scales):
         seconds = dict(_batches(scale, profile))
-        if seconds:
+        if any(FASTEST <= one <= SLOWEST for one in seconds.values()):
             return SizedLayer(layer, scale, seconds)
     return None
 
@@ -121,10 +121,8 @@ def _batches(scale: Scale, profile: DeviceProfile) -> Iterator[tuple[int, float]
     if not any(one.batch_axes for one in scale.inputs):
         return
     for batch in rungs_within(*_BATCHES):
-        seconds = predicted_seconds(scale, batch, profile)
-        in_time = FASTEST <= seconds <= SLOWEST
-        if in_time and _fits(scale, batch, profile):
-            yield batch, seconds
+        if _fits(scale, batch, profile):
+            yield batch, predicted_seconds(scale, batch, profile)
 
 
 def predicted_seconds(scale: Scale, batch: int, profile: DeviceProfile) -> float:

@@ -30,20 +30,19 @@ def tell_layers(operators: Sequence[Operator]) -> None:
 def verify_layers() -> None:
     """Lift everything again and say in what that differs from the frozen layers."""
     from flows.progress import Progress
-    from ops_crawler.lifting.frozen import changes
-    from ops_crawler.lifting.lift import counts, lift
+    from ops_crawler.lifting.frozen import changes, unconfirmed
+    from ops_crawler.lifting.lift import closures, counts, jobs_of, lift
 
     progress = Progress()
-    with progress.stage("lifting", 1):
-        lifting = lift()
-        progress.advance()
+    with progress.stage("lifting families", len(jobs_of(closures()[0]))):
+        lifting = lift(lambda done, total: progress.advance())
     families = {layer.family for layer in lifting.layers}
     typer.echo(
         f"lifted again: {len(lifting.layers):,} layers of {len(families)} model families give equal bits"
     )
     for reason, count in counts(lifting.refusals.values()).items():
         typer.echo(f"  {reason}: {count:,}")
-    found = changes(lifting)
+    found = unconfirmed(changes(lifting))
     typer.echo(f"layers that differ from the frozen ones: {'see below' if found else 'none'}")
     for title, names in (
         ("new", found.new), ("gone", found.gone), ("changed", found.changed), ("refused now", found.refused)

@@ -7,17 +7,19 @@ texts in it are the library's (Apache License 2.0, see NOTICE); each carries fil
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ops_crawler.lifting.lift import Lifting, Name, Refusal
+from ops_crawler.lifting.lift import Lifting, Name, Refusal, closures, jobs_of, lift_classes
 from ops_crawler.lifting.lifted import LICENSE, LiftedLayer, layer_from, layer_to_dict
 
 FILE = Path(__file__).with_name("layers.json.gz")
 LAYOUT = 1
 """Version of the file's layout."""
+_PATIENCE = 4.0
+"""By how much the limits are multiplied before a layer is said to differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,27 @@ def changes(lifting: Lifting) -> Changes:
             sorted(n for n in before.keys() & after.keys() if _content(before[n]) != _content(after[n]))
         ),
         refused=tuple(sorted(before.keys() & refused)),
+    )
+
+
+def unconfirmed(found: Changes) -> Changes:
+    """Return the changes that stay where the models of their families get more time.
+
+    Limits of processor time cut some large models short on one machine and not on another.
+    """
+    before = {f"{layer.module}.{layer.name}": layer for layer in frozen().layers}
+    modules = {name.rpartition(".")[0] for name in (*found.changed, *found.refused)}
+    jobs = {module: names for module, names in jobs_of(closures()[0]).items() if module in modules}
+    again = {".".join(name): one for name, one in lift_classes(jobs, patience=_PATIENCE).items()}
+    equal = {
+        name
+        for name, one in again.items()
+        if isinstance(one, LiftedLayer) and name in before and _content(one) == _content(before[name])
+    }
+    return replace(
+        found,
+        changed=tuple(name for name in found.changed if name not in equal),
+        refused=tuple(name for name in found.refused if name not in equal),
     )
 
 

@@ -6,9 +6,10 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -45,6 +46,7 @@ class Lifting:
     """All other classes."""
 
 
+@cache
 def closures() -> tuple[dict[Name, str], dict[Name, Refusal]]:
     """Return the digest of each layer class's closure, and the classes that have none."""
     digests: dict[Name, str] = {}
@@ -66,31 +68,46 @@ def lift(
 
     What is in `kept` is not done again, and what is done is put there.
     """
-    digests, refusals = closures()
-    digests = {name: digest for name, digest in digests.items() if only in name[0]}
-    refusals = {name: refusal for name, refusal in refusals.items() if only in name[0]}
-    classes = defaultdict(list)
-    for name, digest in digests.items():
-        classes[digest].append(name)
-    tried = {name for names in classes.values() for name in names[:_TRIED_PER_CLOSURE]}
-    jobs: dict[str, list[str]] = defaultdict(list)
-    for module, cls in sorted(tried):
-        jobs[module].append(cls)
+    digests, unread = closures()
+    jobs = {module: names for module, names in jobs_of(digests).items() if only in module}
     found = lift_classes(jobs, advance, kept=kept)
     layers: list[LiftedLayer] = []
-    for names in classes.values():
-        lifted = [one for one in map(found.get, names) if isinstance(one, LiftedLayer)]
-        layers += lifted[:1]
-        for name in names:
-            outcome = found.get(name)
-            if lifted and outcome is not lifted[0]:
-                first = f"{lifted[0].module}.{lifted[0].name}"
-                refusals[name] = Refusal(reason="same_closure", detail=first)
-            elif not lifted:
-                last = next(one for one in map(found.get, names) if isinstance(one, Refusal))
-                refusals[name] = outcome if isinstance(outcome, Refusal) else last
+    refusals = {name: refusal for name, refusal in unread.items() if only in name[0]}
+    for names in _by_closure(digests):
+        outcomes = [found[name] for name in names if name in found]
+        first = next((one for one in outcomes if isinstance(one, LiftedLayer)), None)
+        layers += [first] if first else []
+        refusals |= _refused(names, found, first) if outcomes else {}
     ordered = sorted(layers, key=lambda layer: (layer.module, layer.name))
     return Lifting(layers=tuple(ordered), refusals=dict(sorted(refusals.items())))
+
+
+def jobs_of(digests: Mapping[Name, str]) -> dict[str, list[str]]:
+    """Return the classes that are tried, by module: a few of each closure."""
+    jobs: dict[str, list[str]] = defaultdict(list)
+    tried = {name for names in _by_closure(digests) for name in names[:_TRIED_PER_CLOSURE]}
+    for module, cls in sorted(tried):
+        jobs[module].append(cls)
+    return dict(jobs)
+
+
+def _by_closure(digests: Mapping[Name, str]) -> list[list[Name]]:
+    classes: dict[str, list[Name]] = defaultdict(list)
+    for name, digest in digests.items():
+        classes[digest].append(name)
+    return list(classes.values())
+
+
+def _refused(
+    names: Sequence[Name], found: Mapping[Name, LiftedLayer | Refusal], first: LiftedLayer | None
+) -> dict[Name, Refusal]:
+    """Return why the classes of one closure, but for the layer that stands for it, are not listed."""
+    if first:
+        same = Refusal(reason="same_closure", detail=f"{first.module}.{first.name}")
+        return {name: same for name in names if name != (first.module, first.name)}
+    said = {name: one for name in names if isinstance(one := found.get(name), Refusal)}
+    last = next(iter(said.values()))
+    return {name: said.get(name, last) for name in names}
 
 
 def lift_classes(
@@ -98,8 +115,12 @@ def lift_classes(
     advance: Callable[[int, int], None] = lambda done, total: None,
     seconds: float = FAMILY_SECONDS,
     kept: Kept | None = None,
+    patience: float = 1.0,
 ) -> dict[Name, LiftedLayer | Refusal]:
-    """Return what becomes of these classes, given by module; `seconds` limits each module on either side."""
+    """Return what becomes of these classes, given by module.
+
+    `seconds` limits each module on either side; `patience` multiplies the limits for its models.
+    """
     found: dict[Name, LiftedLayer | Refusal] = {}
     waiting = dict(jobs)
     for module, names in jobs.items():
@@ -107,7 +128,7 @@ def lift_classes(
         if results is not None:
             found |= {(module, one["name"]): _outcome(one) for one in results}
             del waiting[module]
-    for module, results in _outcomes(waiting, seconds):
+    for module, results in _outcomes(waiting, seconds, patience):
         if kept:
             kept.put(module, jobs[module], results)
         found |= {(module, one["name"]): _outcome(one) for one in results}
@@ -122,7 +143,9 @@ def _outcome(fields: Mapping[str, Any]) -> LiftedLayer | Refusal:
     return Refusal(reason=fields["reason"], detail=fields["detail"])
 
 
-def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[str, Results]]:
+def _outcomes(
+    jobs: Mapping[str, list[str]], seconds: float, patience: float
+) -> Iterator[tuple[str, Results]]:
     """Yield each module with what became of its classes; as many at once as there are cores."""
     lanes = len(os.sched_getaffinity(0))
     lanes = min(lanes, len(jobs))
@@ -134,7 +157,7 @@ def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[s
         for lane in opened:
             idle.put(lane)
         try:
-            running = [pool.submit(_in_lane, idle, *job, seconds) for job in list(jobs.items())]
+            running = [pool.submit(_in_lane, idle, *job, seconds, patience) for job in list(jobs.items())]
             for finished in as_completed(running):
                 yield finished.result()
         finally:
@@ -144,11 +167,11 @@ def _outcomes(jobs: Mapping[str, list[str]], seconds: float) -> Iterator[tuple[s
 
 
 def _in_lane(
-    idle: "SimpleQueue[_Lane]", module: str, names: list[str], seconds: float
+    idle: "SimpleQueue[_Lane]", module: str, names: list[str], seconds: float, patience: float
 ) -> tuple[str, Results]:
     lane = idle.get()
     try:
-        return module, lane.lift(module, names, seconds)
+        return module, lane.lift(module, names, seconds, patience)
     finally:
         idle.put(lane)
 
@@ -160,9 +183,15 @@ class _Lane:
         self.folder = folder
         self.sides = [_start("original"), _start("extract")]
 
-    def lift(self, module: str, names: list[str], seconds: float) -> Results:
+    def lift(self, module: str, names: list[str], seconds: float, patience: float) -> Results:
         recorded = self.folder / f"{module.replace('.', '_')}.pt"
-        job = {"module": module, "names": names, "recorded": str(recorded), "seconds": seconds}
+        job = {
+            "module": module,
+            "names": names,
+            "recorded": str(recorded),
+            "seconds": seconds,
+            "patience": patience,
+        }
         for side in self.sides:
             said = _ask(side, job)
             if said != "done":

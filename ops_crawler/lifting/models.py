@@ -51,9 +51,9 @@ def _replace_timm(config: Any) -> None:
         if getattr(backbone, "model_type", "") == "timm_backbone":
             levels = len(getattr(backbone, "out_indices", None) or [4])
             stages = [f"stage{number}" for number in range(5 - min(levels, 4), 5)]
-            part.backbone_config = ResNetConfig(
-                embedding_size=32, hidden_sizes=[64, 128, 256, 512], depths=[1, 1, 1, 1], out_features=stages
-            )
+            narrow = ResNetConfig(embedding_size=32, hidden_sizes=[64, 128, 256, 512], depths=[1, 1, 1, 1])
+            narrow.out_features = stages
+            part.backbone_config = narrow
 
 
 def sub_configs(config: Any) -> Iterator[Any]:

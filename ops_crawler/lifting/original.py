@@ -51,11 +51,14 @@ def prepare() -> None:
         torch.nn.Linear(2, 2)(torch.randn(2, 2)).softmax(-1).sum()
 
 
-def record(module_name: str, names: Sequence[str], file: Path) -> None:
-    """Write what the extracts of these classes are compared with, or why there is none."""
+def record(module_name: str, names: Sequence[str], file: Path, patience: float) -> None:
+    """Write what the extracts of these classes are compared with, or why there is none.
+
+    `patience` multiplies the limits of processor time.
+    """
     module = importlib.import_module(module_name)
     classes = [getattr(module, name) for name in names]
-    found, full, failures = _run_models(module, classes)
+    found, full, failures = _run_models(module, classes, patience)
     results: list[dict[str, Any]] = []
     for cls in classes:
         name = cls.__name__
@@ -71,7 +74,7 @@ def record(module_name: str, names: Sequence[str], file: Path) -> None:
 
 
 def _run_models(
-    module: Any, classes: Sequence[type[nn.Module]]
+    module: Any, classes: Sequence[type[nn.Module]], patience: float
 ) -> tuple[dict[str, Occurrence], dict[str, Occurrence], str]:
     """Run the module's models until all classes were met: small ones for real, full ones as shapes."""
     found: dict[str, Occurrence] = {}
@@ -79,38 +82,45 @@ def _run_models(
     failure = "no model of its file calls it"
     idle = 0
     for cls in model_classes(module):
-        if len(found) == len(classes) or time.process_time() > FAMILY_SECONDS or idle > _IDLE_MODELS:
+        late = time.process_time() > FAMILY_SECONDS * patience
+        if len(found) == len(classes) or late or idle > _IDLE_MODELS:
             break
-        met, problem = _met(cls, classes)
+        met, problem = _met(cls, classes, MODEL_SECONDS * patience)
         failure = f"{cls.__name__}: {problem}" if problem else failure
         new = {name: one for name, one in met.items() if name not in found}
         found |= new
         idle = 0 if new else idle + 1
         if new:
-            full |= {name: one for name, one in _at_full_width(cls, classes).items() if name in new}
+            full |= {
+                name: one
+                for name, one in _at_full_width(cls, classes, MODEL_SECONDS * patience).items()
+                if name in new
+            }
     return found, full, failure
 
 
-def _met(cls: Any, classes: Sequence[type[nn.Module]]) -> tuple[dict[str, Occurrence], str]:
+def _met(cls: Any, classes: Sequence[type[nn.Module]], seconds: float) -> tuple[dict[str, Occurrence], str]:
     """Return what a small model shows of the classes, and what went wrong at the last width tried."""
     best: dict[str, Occurrence] = {}
     problem = ""
     for how in WIDTHS:
-        met, problem = _tried(cls, how, classes)
+        met, problem = _tried(cls, how, classes, seconds)
         best = met if len(met) > len(best) else best
         if not _OF_WIDTH.search(problem):
             break
     if _OF_DEPTH.search(problem):
-        met, problem = _tried(cls, WHOLE_DEPTH, classes)
+        met, problem = _tried(cls, WHOLE_DEPTH, classes, seconds)
         best = met if len(met) > len(best) else best
     return best, problem
 
 
-def _tried(cls: Any, how: Shrinking, classes: Sequence[type[nn.Module]]) -> tuple[dict[str, Occurrence], str]:
+def _tried(
+    cls: Any, how: Shrinking, classes: Sequence[type[nn.Module]], seconds: float
+) -> tuple[dict[str, Occurrence], str]:
     """Return which classes a model calls at both batches, and what went wrong if anything."""
     with occurrences(classes) as met:
         try:
-            with _time_limit():
+            with _time_limit(seconds):
                 torch.manual_seed(0)
                 problem = _runs(build(cls, how), met)
         except Exception as error:
@@ -125,8 +135,9 @@ def _runs(model: nn.Module, met: dict[str, Occurrence]) -> str:
         for one in met.values():
             if len(one.called_with) < len(BATCHES):
                 one.called_with.clear()
-        given = [change(inputs_for(model, batch)) for batch in BATCHES]
-        if any(one is None for one in given):
+        made = (change(inputs_for(model, batch)) for batch in BATCHES)
+        given = [inputs for inputs in made if inputs is not None]
+        if len(given) < len(BATCHES):
             continue
         again = ""
         for number, inputs in enumerate(given):
@@ -142,14 +153,14 @@ def _runs(model: nn.Module, met: dict[str, Occurrence]) -> str:
     return problem
 
 
-def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]]) -> dict[str, Occurrence]:
+def _at_full_width(cls: Any, classes: Sequence[type[nn.Module]], seconds: float) -> dict[str, Occurrence]:
     """Return what is known of the classes in a model of the library's widths, run without memory."""
     from transformers import masking_utils
 
     packed = masking_utils.find_packed_sequence_indices
     masking_utils.find_packed_sequence_indices = lambda position_ids: None  # it looks at values
     try:
-        with occurrences(classes) as met, _time_limit(), torch.device("meta"):
+        with occurrences(classes) as met, _time_limit(seconds), torch.device("meta"):
             model = build(cls, FULL)
             run(model, inputs_for(model, BATCHES[0], FULL_TOKENS), met, 0)
     except Exception:
@@ -164,12 +175,12 @@ class _TooLongError(Exception):
 
 
 @contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     def stop(*_: Any) -> None:
-        raise _TooLongError(f"more than {MODEL_SECONDS} s")
+        raise _TooLongError(f"more than {seconds:g} s")
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, MODEL_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:

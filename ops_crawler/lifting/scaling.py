@@ -77,8 +77,9 @@ def _smaller(name: str, value: Any, how: Shrinking) -> Any:
         return 0.0 if _DROPOUT.search(name) else value
     if isinstance(value, dict):
         sections = value.get("mrope_section")  # of a head's width
-        narrower = sections and how.divisor and not how.fewer_heads
-        return value | {"mrope_section": [one // how.divisor for one in sections]} if narrower else value
+        if not sections or not how.divisor or how.fewer_heads:
+            return value
+        return value | {"mrope_section": [one // how.divisor for one in sections]}
     if isinstance(value, list | tuple):
         if name in ("depths", "layer_depths", "num_layers", "blocks") and not how.whole_depth:
             return type(value)(min(one, _DEPTH) if isinstance(one, int) else one for one in value)

@@ -70,7 +70,7 @@ def _work(side: str, job: dict[str, Any]) -> None:
     if side == "original":
         from ops_crawler.lifting.original import record
 
-        record(job["module"], job["names"], recorded)
+        record(job["module"], job["names"], recorded, job["patience"])
     else:
         from ops_crawler.lifting.extract import check
 
