@@ -13,7 +13,7 @@ Docstrings, annotations, logging and most decorators go; the fixed table of the 
 | `BaseModelOutput` and other records | a named tuple with the same fields |
 | `transformers.initialization` | `torch.nn.init`, which it wraps |
 | `np.sqrt`, `np.prod`, `np.pi` ... on plain numbers | the same of `math` |
-| questions about tracing, compiling and flash attention | False |
+| questions about tracing, compiling, flash attention and Apple's device | False |
 | tests whether something is a cache of the library | False |
 
 `ACT2FN` is bound later, to the activation that the recorded configuration asks for (`binding`).
@@ -133,6 +133,13 @@ class _Cleaner(ast.NodeTransformer):
             return ast.Constant("eager")
         if node.attr in _NUMBERS and isinstance(node.value, ast.Name) and node.value.id in ("np", "numpy"):
             node.value.id = "math"
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        right = node.comparators[0]
+        if isinstance(right, ast.Constant) and right.value == "mps":
+            return ast.Constant(isinstance(node.ops[0], ast.NotEq))
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:

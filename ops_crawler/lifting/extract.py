@@ -18,6 +18,7 @@ from torch import Tensor
 from torch._subclasses import FakeTensorMode
 from torch.utils import _pytree as pytree
 
+from ops_crawler.lifting.bits import same_bits
 from ops_crawler.lifting.costs import cost_of
 from ops_crawler.lifting.lifted import Input, LiftedLayer, Scale, layer_from, layer_to_dict
 from ops_crawler.lifting.reasons import NotLiftedError
@@ -89,14 +90,6 @@ def _checked(one: dict[str, Any], stem: Path) -> LiftedLayer:
         except Exception:
             continue
     return replace(layer, scales=tuple(scales))
-
-
-def same_bits(expected: Sequence[Tensor], given: Sequence[Any]) -> bool:
-    """Whether two lists of tensors agree in types, shapes and every bit."""
-    return len(expected) == len(given) and all(
-        isinstance(b, Tensor) and a.dtype == b.dtype and a.shape == b.shape and torch.equal(a, b)
-        for a, b in zip(expected, given, strict=True)
-    )
 
 
 def _drawable(layer: LiftedLayer, values: Sequence[Tensor], stem: Path) -> LiftedLayer:

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from ops_crawler.lifting.arguments import Leaf, bound, inputs_of, leaves, literal, resized
 from ops_crawler.lifting.binding import Recorded, text_of
+from ops_crawler.lifting.bits import same_bits
 from ops_crawler.lifting.closures import ACTIVATIONS, Closure, closure_of
 from ops_crawler.lifting.library import library_version, read
 from ops_crawler.lifting.lifted import LiftedLayer, Scale, layer_to_dict
@@ -37,6 +38,8 @@ class Subject:
         self.module_name, self.cls, self.seen, self.full = module_name, cls, seen, full
         self.reads: dict[str, Any] = {}
         self.absent: set[str] = set()
+        self.idle: frozenset[str] = frozenset()
+        """Arguments of the forward without effect."""
 
     def result(self) -> dict[str, Any]:
         """Return layer, weights, inputs and outputs. Raises `NotLiftedError`."""
@@ -47,6 +50,8 @@ class Subject:
         with _watched_activations(self.module_name) as made_activations:
             layer = self._construct(made)
             outputs = self._run(layer, calls[0])
+        self.idle = self._without_effect(layer, calls[0], outputs)
+        calls = [call | dict.fromkeys(self.idle) for call in calls]
         activation, closure = _activation(made_activations, closure)
         recorded, values = self._recorded(made, calls[0], activation)
         inputs = inputs_of(_leaves(calls[0]), _leaves(calls[1]))
@@ -100,6 +105,28 @@ class Subject:
         if not all(bool(torch.isfinite(leaf).all()) for leaf in outputs if leaf.dtype.is_floating_point):
             raise NotLiftedError("output", "not finite")
         return [leaf.clone() for leaf in outputs]
+
+    def _without_effect(
+        self, layer: nn.Module, call: dict[str, Any], outputs: list[Tensor]
+    ) -> frozenset[str]:
+        """Return whole numbers that a layer takes and never uses, such as positions that it hands on."""
+        tensors = [name for name, value in call.items() if isinstance(value, Tensor)]
+        whole = [name for name in tensors if not call[name].dtype.is_floating_point]
+        return frozenset(
+            name
+            for name in whole
+            if len(tensors) > len(whole)
+            and all(
+                self._gives(layer, call | {name: other}, outputs)
+                for other in (None, torch.zeros_like(call[name]), torch.ones_like(call[name]))
+            )
+        )
+
+    def _gives(self, layer: nn.Module, call: dict[str, Any], outputs: list[Tensor]) -> bool:
+        try:
+            return same_bits(outputs, self._run(layer, call))
+        except Exception:  # whatever the library says to an argument that it needs
+            return False
 
     def _recorded(
         self, made: dict[str, Any], call: dict[str, Any], activation: str | None
@@ -162,7 +189,7 @@ class Subject:
         if self.full is None or not self.full.called_with:
             return []
         made = bound(self.cls.__init__, (None, *self.full.made_with[0]), self.full.made_with[1])
-        call = self._call(*self.full.called_with[0])
+        call = self._call(*self.full.called_with[0]) | dict.fromkeys(self.idle)
         values = {}
         for path, _ in self.reads.items():
             owner, *parts = path.split(".")

@@ -5,7 +5,7 @@ import ast
 import pytest
 import torch
 
-from ops_crawler.lifting.extract import same_bits
+from ops_crawler.lifting.bits import same_bits
 from ops_crawler.lifting.lift import FAMILY_SECONDS, Refusal, lift_classes
 from ops_crawler.lifting.lifted import LiftedLayer
 from ops_crawler.lifting.task_text import render
