@@ -50,8 +50,26 @@ def test_batches_are_near_the_wanted_times(profile):
     sized = [one for layer in frozen().layers[::7] if (one := fitted(layer, profile))]
     assert len(sized) > 30
     for one in sized:
-        for batch in one.seconds:
-            assert FASTEST <= predicted_seconds(one.scale, batch, profile) <= SLOWEST
+        assert list(one.seconds) == sorted(one.seconds)
+        assert any(FASTEST <= seconds <= SLOWEST for seconds in one.seconds.values())
+        assert one.seconds == {batch: predicted_seconds(one.scale, batch, profile) for batch in one.seconds}
+
+
+def test_a_measured_miss_moves_the_batch_alone():
+    composer = LayerComposer(LAYERS, CPU, seed=3)
+    moved = 0
+    for place in range(20):
+        at, larger, smaller = (composer.compose(place, place, steps) for steps in (0, 1, -1))
+        assert smaller.predicted_ms <= at.predicted_ms <= larger.predicted_ms
+        assert {one.origin for one in (at, larger, smaller)} == {"lifted"}
+        different = [
+            (one, other)
+            for one, other in zip(at.code.splitlines(), larger.code.splitlines(), strict=True)
+            if one != other
+        ]
+        moved += len(different)
+        assert all(one.startswith("BATCH_SIZE = ") for one, _ in different)
+    assert moved > 10
 
 
 def test_the_gpu_gets_the_widths_of_the_library():

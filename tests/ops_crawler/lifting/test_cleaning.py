@@ -83,3 +83,20 @@ def test_questions_about_caches_and_tracing_are_answered():
 def test_chunking_is_one_call():
     text = clean("def forward(self, x):\n    return apply_chunking_to_forward(self.part, 0, 1, x)")
     assert text.endswith("return self.part(x)")
+
+
+def test_numbers_of_numpy_are_those_of_math():
+    text = clean("def width(self, shape):\n    return np.prod(shape) * np.pi + np.zeros(2)")
+    assert text.endswith("return math.prod(shape) * math.pi + np.zeros(2)")
+
+
+def test_no_other_device_is_asked_for():
+    text = clean(
+        """
+        def kind(self, device):
+            if device.type == "mps":
+                return torch.float32
+            return torch.float64
+        """
+    )
+    assert text == "def kind(self, device):\n    return torch.float64"

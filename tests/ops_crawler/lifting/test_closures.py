@@ -1,9 +1,8 @@
 """What the text of a library class needs, found without importing the library."""
 
-import pytest
+import ast
 
 from ops_crawler.lifting.closures import closure_of, layer_classes
-from ops_crawler.lifting.reasons import NotLiftedError
 
 BERT = "transformers.models.bert.modeling_bert"
 LLAMA = "transformers.models.llama.modeling_llama"
@@ -28,8 +27,20 @@ def test_families_with_one_text_have_one_closure():
     assert closure_of(LLAMA, "LlamaRMSNorm").digest != closure_of(LLAMA, "LlamaMLP").digest
 
 
-def test_a_layer_that_returns_a_record_of_the_library_is_refused():
-    with pytest.raises(NotLiftedError) as refused:
-        closure_of(BERT, "BertEncoder")
-    assert refused.value.reason == "library_part"
-    assert "BaseModelOutput" in refused.value.detail
+def test_a_record_of_the_library_becomes_a_named_tuple_with_its_fields():
+    closure = closure_of(BERT, "BertEncoder")
+    record = next(ast.unparse(tree) for name, tree in closure.trees() if name.startswith("BaseModelOutput"))
+    name, fields = (
+        "BaseModelOutputWithPastAndCrossAttentions",
+        "'hidden_states', 'attentions', 'cross_attentions'",
+    )
+    assert record.startswith(f"{name} = namedtuple({name!r}, ['last_hidden_state', ")
+    assert record.endswith(f"{fields}], defaults=[None] * 5)")
+    assert closure.imports["namedtuple"] == ("collections", "namedtuple")
+
+
+def test_what_no_task_can_have_is_known_with_its_reason():
+    matcher = closure_of(
+        "transformers.models.mask2former.modeling_mask2former", "Mask2FormerHungarianMatcher"
+    )
+    assert str(matcher.missing["linear_sum_assignment"]) == "foreign_import: scipy"

@@ -12,6 +12,9 @@ from ops_crawler.lifting.task_text import render
 
 BERT = "transformers.models.bert.modeling_bert"
 LLAMA = "transformers.models.llama.modeling_llama"
+TEXTNET = "transformers.models.textnet.modeling_textnet"
+QWEN2_VL = "transformers.models.qwen2_vl.modeling_qwen2_vl"
+DETR = "transformers.models.detr.modeling_detr"
 ALLOWED = {"torch", "math", "typing", "collections", "dataclasses", "functools"}
 
 
@@ -19,14 +22,23 @@ ALLOWED = {"torch", "math", "typing", "collections", "dataclasses", "functools"}
 def outcomes() -> dict[str, LiftedLayer | Refusal]:
     found = lift_classes(
         {
-            LLAMA: ["LlamaRMSNorm", "LlamaMLP", "LlamaAttention"],
+            LLAMA: ["LlamaRMSNorm", "LlamaMLP", "LlamaAttention", "LlamaDecoderLayer"],
             BERT: ["BertSelfAttention", "BertIntermediate", "BertEncoder", "BertCrossAttention"],
+            TEXTNET: ["TextNetConvLayer"],
+            QWEN2_VL: ["Qwen2VLAttention", "Qwen2VLDecoderLayer"],
+            DETR: ["DetrConvEncoder", "DetrDecoderLayer"],
         }
     )
     return {name: outcome for (_, name), outcome in found.items()}
 
 
-@pytest.mark.parametrize("name", ["LlamaRMSNorm", "LlamaMLP", "LlamaAttention", "BertSelfAttention"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LlamaRMSNorm", "LlamaMLP", "LlamaAttention", "LlamaDecoderLayer", "BertSelfAttention", "BertEncoder",
+        "TextNetConvLayer", "Qwen2VLAttention", "Qwen2VLDecoderLayer", "DetrDecoderLayer",
+    ],
+)  # fmt: skip
 def test_a_layer_gives_the_bits_of_the_original(outcomes, name):
     assert isinstance(outcomes[name], LiftedLayer), outcomes[name]
 
@@ -46,6 +58,7 @@ def test_a_text_imports_what_tasks_may(outcomes):
 def test_the_activation_is_the_one_of_the_default_configuration(outcomes):
     assert "nn.SiLU()" in outcomes["LlamaMLP"].text
     assert "nn.GELU()" in outcomes["BertIntermediate"].text
+    assert "nn.ReLU()" in outcomes["TextNetConvLayer"].text
 
 
 def test_the_configuration_becomes_plain_arguments(outcomes):
@@ -66,9 +79,22 @@ def test_inputs_come_from_the_model_that_ran(outcomes):
     }
 
 
-def test_what_no_model_calls_has_a_reason(outcomes):
+def test_what_a_layer_takes_and_never_uses_is_no_input(outcomes):
+    names = {one.name for one in outcomes["LlamaDecoderLayer"].scales[0].inputs}
+    assert names == {"hidden_states", "attention_mask", "position_embeddings_0", "position_embeddings_1"}
+    assert "position_ids = None" in outcomes["LlamaDecoderLayer"].text
+
+
+def test_a_text_holds_only_what_its_configuration_needs(outcomes):
+    text = outcomes["BertEncoder"].text
+    assert "Cache" not in text
+    assert "namedtuple('BaseModelOutputWithPastAndCrossAttentions'" in text
+
+
+def test_what_cannot_be_lifted_has_a_reason(outcomes):
     assert outcomes["BertCrossAttention"].reason == "not_reached"
-    assert outcomes["BertEncoder"].reason == "library_part"
+    assert outcomes["DetrConvEncoder"].reason == "original_fails"
+    assert "AutoBackbone" in outcomes["DetrConvEncoder"].detail
 
 
 def test_file_version_and_licence_stay_with_the_text(outcomes):
