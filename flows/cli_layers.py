@@ -6,6 +6,9 @@ import typer
 
 from ops_crawler.operator import Operator
 
+_NAMES_MAX = 20
+"""Names that a crawl shows; the file that it writes says `not_frozen` of all of them."""
+
 
 def tell_layers(operators: Sequence[Operator]) -> None:
     """Say how many layers are usable, and in what the installed library differs from the frozen layers."""
@@ -23,8 +26,8 @@ def tell_layers(operators: Sequence[Operator]) -> None:
     lost = sorted(frozen_names - usable)
     unknown = sorted(operator.name for operator in operators if operator.set_aside == "not_frozen")
     typer.echo(f"{versions}: {'' if lost or unknown else 'no '}differences; {len(closures):,} closures known")
-    _names("frozen, but new or changed or gone here", lost)
-    _names("not frozen", unknown)
+    _names("frozen, but changed or gone here", lost, _NAMES_MAX)
+    _names("new or changed, so not frozen", unknown, _NAMES_MAX)
 
 
 def verify_layers() -> None:
@@ -50,6 +53,7 @@ def verify_layers() -> None:
         _names(title, names)
 
 
-def _names(title: str, names: Sequence[str]) -> None:
+def _names(title: str, names: Sequence[str], at_most: int | None = None) -> None:
     if names:
-        typer.echo(f"  {title} ({len(names)}): {' '.join(names)}")
+        more = f" and {len(names) - at_most:,} more" if at_most and len(names) > at_most else ""
+        typer.echo(f"  {title} ({len(names):,}): {' '.join(names[:at_most])}{more}")
