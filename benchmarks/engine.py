@@ -3,7 +3,8 @@
     python benchmarks/engine.py CANDIDATES.parquet [--limit N] [--workers W] [--device cuda|cpu]
 
 Run it on an otherwise idle machine. The times of a stage are a worker's own and add up to more than the wall
-time, since many run at once; `memory` is the wait for a share of the device's.
+time, since many run at once; `memory and other processes` is the wait for a share of the device's
+memory, tries that ran out of it, and the repeat in a fresh process.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from filters.engine import Engine
 from filters.judge import judge
 from filters.measurement import Measurement
 from filters.policy import Policy
+from filters.screening import screened
 from filters.settings import FilterSettings
 from filters.verdict import Verdict
 
@@ -61,7 +63,7 @@ def measured(engine: Engine, candidates: Sequence[Candidate]) -> list[Row]:
 
     def one(candidate: Candidate) -> Row:
         start = time.monotonic()
-        measurement = engine.measure(candidate)
+        measurement = screened(candidate, engine.measure(candidate))
         seconds = time.monotonic() - start
         return Row(candidate, measurement, judge(candidate, measurement, Policy()), seconds)
 
@@ -113,10 +115,11 @@ def show(rows: Sequence[Row], load: Load) -> None:
     seconds: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         known = row.measurement
-        for stage, own in zip(known.stages_done, known.stage_seconds or (), strict=True):
-            seconds[stage].append(own)
+        for stage, spent in zip(known.stages_done, known.stage_seconds or (), strict=True):
+            seconds[stage].append(spent)
         seconds["start"].append(known.start_seconds or 0)
-        seconds["memory and other processes"].append(row.seconds - (known.wall_seconds or 0))
+        own = sum(known.stage_seconds or ()) + (known.start_seconds or 0)
+        seconds["memory and other processes"].append(row.seconds - own)
         seconds["all"].append(row.seconds)
     print(f"{'stage':28} rows   median      90 %      sum")
     for stage, each in seconds.items():

@@ -9,6 +9,7 @@ from ops_crawler.own_code import parts
 
 _PREFIXES = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."), ("torch.", "torch."))
 """How the longest known namespace of an operator is spelled."""
+_LINE_MAX = 100
 
 
 def render(plan: Plan) -> str:
@@ -48,11 +49,11 @@ def _class(plan: Plan) -> Iterator[str]:
         yield "        super().__init__()"
         for number, attribute in attributes.items():
             step = plan.steps[number]
-            yield f"        self.{attribute} = {_called(step)}({_listed(step.args, step.kwargs)})"
+            yield from _assigned(f"self.{attribute}", _called(step), _listed(step.args, step.kwargs))
         yield ""
     yield f"    def forward({', '.join(['self', *(tensor.name for tensor in plan.inputs)])}):"
     for number, step in enumerate(plan.steps):
-        yield f"        {step.target} = {_computed(step, attributes.get(number))}"
+        yield from _computed(step, attributes.get(number))
     yield f"        return {plan.steps[-1].target}"
 
 
@@ -99,23 +100,36 @@ def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", "_", name).lower()
 
 
-def _computed(step: Step, attribute: str | None) -> str:
+def _computed(step: Step, attribute: str | None) -> Iterator[str]:
     """Write what forward computes in this step."""
     if not step.operator:
-        return _argument(step.args[0], step.source)
-    if attribute:
-        call = f"self.{attribute}({_listed(step.fed, step.fed_kwargs, step.source)})"
+        yield f"        {step.target} = {_argument(step.args[0], step.source)}"
+    elif attribute:
+        fed = _listed(step.fed, step.fed_kwargs, step.source)
+        yield from _assigned(step.target, f"self.{attribute}", fed, step.suffix)
     else:
-        call = f"{_called(step)}({_listed(step.args, step.kwargs, step.source)})"
-    return call + step.suffix
+        arguments = _listed(step.args, step.kwargs, step.source)
+        yield from _assigned(step.target, _called(step), arguments, step.suffix)
+
+
+def _assigned(target: str, called: str, arguments: list[str], suffix: str = "") -> Iterator[str]:
+    """Write `target = called(arguments)suffix`, over several lines where one would be too long."""
+    inside = ", ".join(arguments)
+    line = f"        {target} = {called}({inside}){suffix}"
+    if len(line) <= _LINE_MAX:
+        yield line
+        return
+    yield f"        {target} = {called}("
+    fits = len(inside) <= _LINE_MAX - 12
+    yield from [f"            {inside}"] if fits else [f"            {argument}," for argument in arguments]
+    yield f"        ){suffix}"
 
 
 def _listed(
     args: Sequence[Argument], kwargs: Sequence[tuple[str, Argument]], source: str | None = None
-) -> str:
+) -> list[str]:
     positional = [_argument(argument, source) for argument in args]
-    keywords = [f"{name}={_argument(argument, source)}" for name, argument in kwargs]
-    return ", ".join(positional + keywords)
+    return positional + [f"{name}={_argument(argument, source)}" for name, argument in kwargs]
 
 
 def _called(step: Step) -> str:

@@ -55,8 +55,9 @@ def drawn_arity(rng: random.Random) -> int:
 
 
 def _joined(texts: Iterable[str | None]) -> str | None:
-    """Return the distinct texts, comma-separated; None where there is none."""
-    return ", ".join(dict.fromkeys(text for text in texts if text)) or None
+    """Return the distinct texts, comma-separated; None where there is none, or where one is not known."""
+    distinct = dict.fromkeys(texts)
+    return ", ".join(text for text in distinct if text) or None if all(distinct) else None
 
 
 class TooFewRulesError(ValueError):

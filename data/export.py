@@ -3,7 +3,6 @@
 The source text is carried over byte for byte, so a task is found again by its `id`, the sha256 of its text.
 """
 
-import json
 import re
 import shutil
 from collections import Counter
@@ -16,15 +15,19 @@ import pyarrow as pa
 
 from composer.candidate import Candidate
 from data.errors import InputError
-from data.schema import DATASET, arrow_schema
-from data.tables import read_table, storage_error, write_parquet
-from data.tasksets import candidates_of, hub_tables, is_hub_id, read_taskset
+from data.schema import DATASET
+from data.tables import rows_of, storable, storage_error, write_parquet
+from data.tasksets import labels, open_taskset
 
 _CARRIED = ("difficulty", "eager_ms", "compile_ms", "device_name")
 """Columns that a reward needs besides the text: the baselines and where they hold."""
-_OURS = {column.name for column in DATASET}
+_NEEDED = tuple(
+    column for column in DATASET if column.name in ("code", "ops", "data_source", "split", *_CARRIED)
+)
+"""A set that has all of these was made by us, by whatever version."""
 _MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 _NAME_LENGTH = 80
+_SPLIT = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,7 @@ class Task:
 
 
 def read_tasks(where: str) -> list[Task]:
-    """Read a run directory, a dataset of ours or any task set (see `read_taskset`). Raises InputError."""
+    """Read a run directory, a dataset of ours or any task set (see `open_taskset`). Raises InputError."""
     path = Path(where)
     if (path / "dataset").is_dir():
         return read_tasks(str(path / "dataset"))
@@ -51,34 +54,30 @@ def read_tasks(where: str) -> list[Task]:
         raise InputError(
             f"{where}: this run has no dataset yet; finish it with `opweaver run --run-dir {where}`"
         )
-    files = sorted(path.glob("data/*.parquet")) or ([path] if path.suffix == ".parquet" else [])
-    if path.exists():
-        tables = [read_table(file) for file in files]
-    else:
-        tables = hub_tables(where) if is_hub_id(where) else []
-    if tables and all(set(table.column_names) >= _OURS for table in tables):
-        tasks = [_task_of_row(row) for table in tables for row in _rows(table)]
-    elif tables and not path.exists():
-        tasks = [_task_of_candidate(candidate) for candidate in candidates_of(tables, where)]
-    else:
-        tasks = [_task_of_candidate(candidate) for candidate in read_taskset(where)]
-    if not tasks:
-        raise InputError(f"{where}: holds no tasks; give a set with at least one")
-    return tasks
+    found = open_taskset(where)
+    if not found.tables or not all(_is_ours(table) for table in found.tables):
+        return [_task_of_candidate(candidate) for candidate in found.candidates]
+    rows = (row for table in found.tables for row in rows_of(table, _NEEDED, where))
+    return [_task_of_row(*pair, where) for pair in zip(found.candidates, rows, strict=True)]
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    schema = arrow_schema(DATASET)
-    return table.select(schema.names).cast(schema).to_pylist()
+def _is_ours(table: pa.Table) -> bool:
+    return {column.name for column in _NEEDED} <= set(table.column_names)
 
 
-def _task_of_row(row: Mapping[str, Any]) -> Task:
+def _task_of_row(candidate: Candidate, row: Mapping[str, Any], where: str) -> Task:
+    """Take the columns of a dataset of ours along. Raises InputError for a split that can name no file."""
+    split = row["split"] or "train"
+    if not _SPLIT.fullmatch(split):
+        raise InputError(
+            f"{where}: row {candidate.index} has the split {split!r}; name it train or validation"
+        )
     return Task(
-        id=row["id"],
-        code=row["code"],
-        ops=tuple(json.loads(row["ops"])),
-        data_source=row["data_source"],
-        split=row["split"],
+        id=candidate.id,
+        code=candidate.code,
+        ops=labels(row["ops"], row["data_source"]),
+        data_source=row["data_source"] or "unknown",
+        split=split,
         carried={name: row[name] for name in _CARRIED},
     )
 
@@ -101,9 +100,12 @@ def export(tasks: Sequence[Task], format: str, out: Path) -> Path:
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out}: is there already and not empty; choose another folder")
-    broken = next((task for task in tasks if not _is_utf8(task.code)), None)
-    if broken:
-        raise InputError(f"task {broken.id}: its text is not UTF-8; leave it out or repair it")
+    broken = next((place for place, task in enumerate(tasks) if not _is_utf8(task.code)), None)
+    if broken is not None:
+        raise InputError(
+            f"task {broken} of {len(tasks):,} (id {tasks[broken].id[:12]}): its text is not UTF-8, which no "
+            "format can hold; leave it out or repair it"
+        )
     unfinished = out.with_name(f".{out.name}.unfinished")
     try:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -173,7 +175,7 @@ def write_trl(tasks: Sequence[Task], folder: Path) -> None:
             }
             for task in members
         ]
-        write_parquet(folder / f"{split}.parquet", pa.Table.from_pylist(rows, schema=schema))
+        write_parquet(folder / f"{split}.parquet", _table(rows, schema))
 
 
 def write_verl(tasks: Sequence[Task], folder: Path) -> None:
@@ -217,7 +219,7 @@ def write_verl(tasks: Sequence[Task], folder: Path) -> None:
             }
             for index, task in enumerate(members)
         ]
-        write_parquet(folder / f"{split}.parquet", pa.Table.from_pylist(rows, schema=schema))
+        write_parquet(folder / f"{split}.parquet", _table(rows, schema))
 
 
 FORMATS: dict[str, Callable[[Sequence[Task], Path], None]] = {
@@ -225,6 +227,10 @@ FORMATS: dict[str, Callable[[Sequence[Task], Path], None]] = {
     "trl": write_trl,
     "verl": write_verl,
 }
+
+
+def _table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([storable(row) for row in rows], schema=schema)
 
 
 def _carried_fields() -> list[tuple[str, pa.DataType]]:

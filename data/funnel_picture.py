@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from data.errors import InputError, StorageError
 from data.files import read_verdicts
 from data.funnel import QUESTIONS, FunnelLine, funnel
+from data.tables import replacing
 
 PICTURE = Path(__file__).parents[1] / "docs" / "funnel.svg"
 
@@ -90,8 +92,12 @@ def main(arguments: Sequence[str]) -> None:
     if len(arguments) not in (1, 2):
         sys.exit("usage: python -m data.funnel_picture VERDICTS.parquet [OUT.svg]")
     out = Path(arguments[1]) if len(arguments) == 2 else PICTURE
-    verdicts = [judged.verdict for judged in read_verdicts(Path(arguments[0]))]
-    out.write_text(funnel_svg(funnel(verdicts)), encoding="utf-8")
+    try:
+        verdicts = [judged.verdict for judged in read_verdicts(Path(arguments[0]))]
+        with replacing(out) as temporary:
+            temporary.write_text(funnel_svg(funnel(verdicts)), encoding="utf-8")
+    except (InputError, StorageError) as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

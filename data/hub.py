@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import datasets
 import huggingface_hub
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi
 from huggingface_hub.errors import HfHubHTTPError, HTTPError
@@ -28,6 +27,7 @@ from data.front_matter import FOLDERS
 from data.publish import ReleaseFile
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+_ENDPOINT = re.compile(r"https?://[^/\s]+(/\S*)?")
 _TAG = re.compile(r"[A-Za-z0-9][\w.+-]*")
 _VERSION = re.compile(r"v(\d+)")
 _AGAIN = "run the same command again; what is uploaded already is not sent twice"
@@ -61,15 +61,22 @@ def check_tag(tag: str | None) -> None:
 
 
 def check_token() -> None:
-    """Raise InputError where no token is known."""
-    if not huggingface_hub.get_token():
+    """Raise InputError where no token is known, or what is known can be none."""
+    token = huggingface_hub.get_token()
+    if not token:
         raise InputError("no token for the Hub; set HF_TOKEN to one that may write, or use --dry-run")
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise InputError("the token for the Hub holds signs that no token has; set HF_TOKEN to a valid one")
 
 
-def quiet_bars() -> None:
-    """Show no progress bars in this process."""
-    datasets.disable_progress_bars()
-    huggingface_hub.utils.disable_progress_bars()
+def check_endpoint() -> None:
+    """Raise InputError where HF_ENDPOINT is no address of a server."""
+    endpoint = huggingface_hub.constants.ENDPOINT
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise InputError(
+            f"HF_ENDPOINT={endpoint}: no address of a Hub; unset it or give one such as "
+            "https://huggingface.co"
+        )
 
 
 def push(files: Sequence[ReleaseFile], repo: str, *, public: bool, tag: str | None, message: str) -> Release:
@@ -80,7 +87,7 @@ def push(files: Sequence[ReleaseFile], repo: str, *, public: bool, tag: str | No
     """
     api = HfApi()
     with _explained(repo, api.endpoint):
-        api.create_repo(repo, repo_type=_KIND, private=not public, exist_ok=True)
+        _create(api, repo, public)
         before = api.dataset_info(repo, files_metadata=True)
         _refuse_foreign(api, repo, before, public)
         tags = {ref.name: ref.target_commit for ref in api.list_repo_refs(repo, repo_type=_KIND).tags}
@@ -102,6 +109,19 @@ def push(files: Sequence[ReleaseFile], repo: str, *, public: bool, tag: str | No
         if tag not in tags:
             api.create_tag(repo, repo_type=_KIND, tag=tag, revision=commit)
     return Release(url=f"{api.endpoint}/datasets/{repo}", commit=commit, tag=tag, changed=changed)
+
+
+def _create(api: HfApi, repo: str, public: bool) -> None:
+    """Make the repository where it is missing. The first call: what is no Hub does not get past it."""
+    try:
+        api.create_repo(repo, repo_type=_KIND, private=not public, exist_ok=True)
+    except (HTTPError, OSError):
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise StorageError(
+            f"{api.endpoint}: something answers there, but no Hub; check HF_ENDPOINT and whether the network "
+            "asks for a log-in"
+        ) from error
 
 
 def _places(info: DatasetInfo) -> list[str]:
@@ -163,7 +183,7 @@ def _explained(repo: str, endpoint: str) -> Iterator[None]:
     """Put what the Hub answers, or that it does not answer, into one line."""
     try:
         yield
-    except InputError:
+    except (InputError, StorageError):
         raise
     except (HTTPError, OSError, RuntimeError, ValueError) as error:
         causes = [error, *_causes(error)]

@@ -7,6 +7,7 @@ Texts are stored as ASCII JSON, because SQLite refuses the lone surrogates that 
 
 import dataclasses
 import json
+import re
 import sqlite3
 import threading
 import zlib
@@ -38,6 +39,8 @@ CREATE TABLE replies (
     base_url TEXT NOT NULL, PRIMARY KEY (request, draw)
 );
 """
+_TABLE_NAMES = re.findall(r"CREATE TABLE (\w+)", _TABLES)
+_DAMAGED = "it is damaged; restore it from a copy or start a new run directory"
 
 
 class Ledger:
@@ -81,8 +84,8 @@ class Ledger:
         with self._transaction() as connection:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             (layout,) = connection.execute("PRAGMA user_version").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if tables == 0:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+            if not tables:
                 for statement in _TABLES.split(";")[:-1]:
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -96,6 +99,8 @@ class Ledger:
                     f"{self.path}: written in layout {layout}, this version reads {_LAYOUT}; "
                     "use the version that wrote it or start a new run directory"
                 )
+            elif missing := set(_TABLE_NAMES) - tables:
+                raise LedgerError(f"{self.path}: lacks {', '.join(sorted(missing))}; {_DAMAGED}")
         with explained(self.path):
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -164,9 +169,12 @@ class Ledger:
         return self._read(_candidate, record)
 
     def candidates(self) -> list[Candidate]:
-        """Return all candidates in the order of their index."""
-        rows = self._rows("SELECT record FROM candidates ORDER BY place")
-        return [self._read(_candidate, record) for (record,) in rows]
+        """Return all candidates in the order of their index, which starts at 0 and has no gap."""
+        rows = self._rows("SELECT place, record FROM candidates ORDER BY place")
+        gap = next((place for place, (found, _) in enumerate(rows) if found != place), None)
+        if gap is not None:
+            raise LedgerError(f"{self.path}: lacks candidate {gap}; {_DAMAGED}")
+        return [self._read(_candidate, record) for _, record in rows]
 
     def put(self, id: str, environment: str, measurement: Measurement) -> None:
         """Store what was measured under an environment's key; replaces an earlier measurement of the same.

@@ -1,5 +1,6 @@
 """What goes wrong with the ledger's file, in words that say what to do."""
 
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from data.errors import StorageError
 
+_FULL_BYTES = 64 << 10
+"""With less room SQLite cannot map its shared memory, and says that reading or writing failed."""
 _ADVICE = {
     "SQLITE_FULL": "the disk is full; free some space and run the same command again",
     "SQLITE_READONLY": "it cannot be written to; check the rights of the file and its folder",
@@ -35,6 +38,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorname", None) or ""
+        if code.startswith("SQLITE_IOERR") and shutil.disk_usage(path.parent).free < _FULL_BYTES:
+            code = "SQLITE_FULL"
         advice = next((text for prefix, text in _ADVICE.items() if code.startswith(prefix)), None)
         if advice is None:
             raise

@@ -37,16 +37,17 @@ def table_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> pa
     for row in rows:
         if row.keys() != names:
             raise ValueError(f"columns differ from the schema: {sorted(row.keys() ^ names)}")
-    return pa.Table.from_pylist([_storable(row) for row in rows], schema=arrow_schema(columns))
+    return pa.Table.from_pylist([storable(row) for row in rows], schema=arrow_schema(columns))
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """Return a value as it can stand in a cell; see `table_of`."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, Mapping):
-        return {name: _storable(inner) for name, inner in value.items()}
+        return {name: storable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_storable(inner) for inner in value]
+        return [storable(inner) for inner in value]
     if type(value) is int:
         return max(-_INT64, min(value, _INT64 - 1))
     return value
@@ -69,9 +70,21 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 
 def read_table(path: Path) -> pa.Table:
     """Read one Parquet file. Raises InputError where it is missing, damaged or of another format."""
+    with _opened(path) as file:
+        return file.read()
+
+
+def column_names(path: Path) -> set[str]:
+    """Return the names of the columns of one Parquet file; raises as `read_table` does."""
+    with _opened(path) as file:
+        return set(file.schema_arrow.names)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     try:
         with pq.ParquetFile(path) as file:
-            return file.read()
+            yield file
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path") from None
     except (OSError, pa.ArrowException) as error:
@@ -81,18 +94,24 @@ def read_table(path: Path) -> pa.Table:
 
 
 def read_rows(path: Path, columns: Sequence[Column]) -> list[dict[str, Any]]:
-    """Read the given columns of one Parquet file as rows.
+    """Read the given columns of one Parquet file as rows; raises as `rows_of` does."""
+    return rows_of(read_table(path), columns, str(path))
+
+
+def rows_of(table: pa.Table, columns: Sequence[Column], where: str) -> list[dict[str, Any]]:
+    """Return the given columns of a table as rows.
 
     Raises InputError where a column is missing or of a type that does not fit.
     """
-    table = read_table(path)
     missing = [column.name for column in columns if column.name not in table.column_names]
     if missing:
-        raise InputError(f"{path}: lacks the columns {', '.join(missing)}; write it again with this version")
+        raise InputError(f"{where}: lacks the columns {', '.join(missing)}; write it again with this version")
     try:
         return table.select([column.name for column in columns]).cast(arrow_schema(columns)).to_pylist()
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: has other types than ours ({_one_line(error)}); write it again") from error
+        raise InputError(
+            f"{where}: has other types than ours ({_one_line(error)}); write it again"
+        ) from error
 
 
 @contextmanager

@@ -12,6 +12,7 @@ Everything here raises InputError with one line about what cannot be read.
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,32 +21,48 @@ import pyarrow as pa
 from composer.candidate import Candidate
 from data.errors import InputError
 from data.files import read_candidates
+from data.quiet import quiet_hub_libraries
 from data.schema import CANDIDATE
-from data.tables import read_table
+from data.tables import column_names, read_table
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _VARIANT = re.compile(r"_\d+$")
+_NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSet:
+    """The tasks of a set, and where they came from a table, all that it says of them."""
+
+    candidates: list[Candidate]
+    tables: list[pa.Table]
+    """Row for row the candidates; empty where they came from text files."""
 
 
 def read_taskset(where: str) -> list[Candidate]:
+    """Read the candidates of a set; see `open_taskset`."""
+    return open_taskset(where).candidates
+
+
+def open_taskset(where: str) -> TaskSet:
     """Read a .parquet, .jsonl or .py file, a folder of them, a dataset folder of ours or a Hub id."""
     path = Path(where)
     try:
         if path.is_dir():
-            candidates = _from_folder(path)
+            found = _from_folder(path)
         elif path.is_file():
-            candidates = _from_file(path)
+            found = _from_file(path)
         elif is_hub_id(where):
-            candidates = candidates_of(hub_tables(where), where)
+            found = _from_tables((table, where) for table in hub_tables(where))
         else:
             raise InputError(f"{where}: no such file or folder; check the path")
     except OSError as error:
         raise InputError(
             f"{error.filename or where}: cannot be read ({error.strerror}); check the path and its rights"
         ) from error
-    if not candidates:
+    if not found.candidates:
         raise InputError(f"{where}: holds no tasks; give a set with at least one")
-    return candidates
+    return found
 
 
 def is_hub_id(where: str) -> bool:
@@ -57,6 +74,8 @@ def hub_tables(name: str) -> list[pa.Table]:
     """Read all splits of a set on the Hugging Face Hub, or of a folder in its format."""
     try:
         from datasets import load_dataset
+
+        quiet_hub_libraries()
     except ImportError:
         raise InputError(f"{name}: the Hub needs the package `datasets`; install it or give a file") from None
     try:
@@ -64,53 +83,56 @@ def hub_tables(name: str) -> list[pa.Table]:
     except Exception as error:  # whatever the network, the Hub or one of its many formats raises
         cause = " ".join(str(error).split())
         raise InputError(
-            f"{name}: neither here nor readable from the Hub ({cause}); check the name"
+            f"{name}: neither here nor readable from the Hub ({cause}); check the name and the network"
         ) from error
 
 
-def candidates_of(tables: Iterable[pa.Table], where: str) -> list[Candidate]:
-    """Take the rows of tables as candidates."""
-    return _candidates(row for table in tables for row in _rows(table, where))
+def _from_tables(named: Iterable[tuple[pa.Table, str]]) -> TaskSet:
+    named = list(named)
+    rows = (row for table, where in named for row in _rows(table, where))
+    return TaskSet(candidates=_candidates(rows), tables=[table for table, _ in named])
 
 
-def _from_folder(folder: Path) -> list[Candidate]:
+def _from_folder(folder: Path) -> TaskSet:
     """Read the .py files of a folder and its subfolders, or its tables where none lies in it directly."""
     tables = sorted((folder / "data").glob("*.parquet")) or sorted(folder.glob("*.parquet"))
-    tables = tables or sorted(folder.glob("*.jsonl"))
-    if tables and not any(folder.glob("*.py")):
-        return _candidates(row for path in tables for row in _rows_of_file(path))
+    lines = sorted(folder.glob("*.jsonl"))
+    if not any(folder.glob("*.py")):
+        if tables:
+            return _from_tables((read_table(path), str(path)) for path in tables)
+        if lines:
+            return _from_rows(row for path in lines for row in _json_lines(path))
     scripts = [
         path for path in folder.rglob("*.py") if path.is_file() and _is_visible(path.relative_to(folder))
     ]
     if not scripts:
         raise InputError(f"{folder}: holds no .py, .parquet or .jsonl file; give a folder with tasks")
-    return [
+    candidates = [
         Candidate(index=index, name=path.relative_to(folder).with_suffix("").as_posix(), code=_text_of(path))
         for index, path in enumerate(sorted(scripts))
     ]
+    return TaskSet(candidates=candidates, tables=[])
 
 
 def _is_visible(path: Path) -> bool:
     return not any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 
-def _from_file(path: Path) -> list[Candidate]:
+def _from_file(path: Path) -> TaskSet:
     if path.suffix == ".py":
-        return [Candidate(index=0, name=path.stem, code=_text_of(path))]
-    if path.suffix == ".parquet" and {column.name for column in CANDIDATE} <= set(
-        read_table(path).column_names
-    ):
-        return read_candidates(path)
-    return _candidates(_rows_of_file(path))
-
-
-def _rows_of_file(path: Path) -> Iterator[dict[str, Any]]:
-    if path.suffix == ".parquet":
-        yield from _rows(read_table(path), str(path))
-    elif path.suffix == ".jsonl":
-        yield from _json_lines(path)
-    else:
+        only = Candidate(index=0, name=path.stem, code=_text_of(path))
+        return TaskSet(candidates=[only], tables=[])
+    if path.suffix == ".jsonl":
+        return _from_rows(_json_lines(path))
+    if path.suffix != ".parquet":
         raise InputError(f"{path}: unknown kind of file; give .py, .parquet or .jsonl")
+    if {column.name for column in CANDIDATE} <= column_names(path):
+        return TaskSet(candidates=read_candidates(path), tables=[])
+    return _from_tables([(read_table(path), str(path))])
+
+
+def _from_rows(rows: Iterable[dict[str, Any]]) -> TaskSet:
+    return TaskSet(candidates=_candidates(rows), tables=[])
 
 
 def _text_of(path: Path) -> str:
@@ -140,9 +162,11 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def _rows(table: pa.Table, where: str) -> Iterator[dict[str, Any]]:
     if "code" not in table.column_names:
+        found = ", ".join(table.column_names[:_NAMES_SHOWN])
+        more = ", …" if len(table.column_names) > _NAMES_SHOWN else ""
         raise InputError(
             f"{where}: no column `code`, which the layouts of Ops-6K, KernelBench and OpWeaver all have "
-            f"(found: {', '.join(table.column_names)}); name the column with the tasks' source so"
+            f"(found: {found}{more}); name the column with the tasks' source so"
         )
     columns = {name: _values(table[name]) for name in table.column_names if name in _FIELDS}
     for position in range(table.num_rows):
@@ -176,7 +200,7 @@ def _candidate(index: int, row: dict[str, Any]) -> Candidate:
         index=index,
         name=str(index) if name is None else name,
         code=_text(row.get("code")) or "",
-        requested_ops=_labels(row.get("ops") if wanted is None else wanted, data_source),
+        requested_ops=labels(row.get("ops") if wanted is None else wanted, data_source),
         data_source=data_source,
         composer=_text(row.get("composer")),
         seed=row["seed"] if type(row.get("seed")) is int else None,
@@ -192,7 +216,7 @@ def _text(value: Any) -> str | None:
     return value if value is None else str(value)
 
 
-def _labels(ops: Any, data_source: str | None) -> tuple[str, ...]:
+def labels(ops: Any, data_source: str | None) -> tuple[str, ...]:
     """Return operator names from a list, the text of a JSON array, or one bare name.
 
     The number at the end of a bare transformers name counts variants of one class and is dropped.

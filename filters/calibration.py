@@ -33,6 +33,7 @@ from composer.rules import RULES, Rule
 from composer.sizes import solve
 from filters.worker.clock import Clock
 from filters.worker.environment import here
+from filters.worker.subject import one_line
 
 _WANTED_SECONDS = (1.5e-3, 4e-3, 8e-3)
 """One layer of every rule for each, in rounds: the first finds the order of magnitude for the others."""
@@ -182,15 +183,14 @@ def _samples(
         for rule in RULES:
             if number and (time.monotonic() > deadline or rule.operator not in known):
                 continue
-            plan = solved(
-                rule, replace(profile, slowdowns=known), wanted, random.Random(f"{number}/{rule.operator}")
-            )
-            if plan is None:
-                continue
+            rng = random.Random(f"{number}/{rule.operator}")
             try:
+                plan = solved(rule, replace(profile, slowdowns=known), wanted, rng)
+                if plan is None:
+                    continue
                 seconds = clock.seconds(render(plan))
             except RuntimeError as error:
-                tell(f"{rule.operator}: left out, {str(error).splitlines()[0]}")
+                tell(f"{rule.operator}: left out, {one_line(error)}")
                 continue
             known[rule.operator] = seconds / estimate(plan, profile).seconds
             samples.append(Sample(operator=rule.operator, plan=plan, measured_seconds=seconds))

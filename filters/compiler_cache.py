@@ -14,6 +14,8 @@ from pathlib import Path
 
 _INDUCTOR = "inductor"  # as in `filters.worker.keeper`
 _HEADERS = "headers"  # as in `filters.worker.session`
+IMPORTED = "imported"
+"""File in which the warm-up lists the modules that it has imported, one a line."""
 
 
 class CompilerCache:
@@ -27,6 +29,10 @@ class CompilerCache:
     def is_warm(self) -> bool:
         """Whether the warm-up has filled it."""
         return self._warm.exists()
+
+    def imported(self) -> list[str]:
+        """Return the modules that the warm-up has imported. Raises OSError."""
+        return (self._warm / IMPORTED).read_text(encoding="utf-8").splitlines()
 
     def copy_to(self, scratch: Path) -> None:
         """Fill the cache of a new worker. Raises OSError."""

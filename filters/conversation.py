@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from filters.admission import CrowdedError, Share
 from filters.exclusive import Exclusive
 from filters.limits import Consumption, Limits
 from filters.measurement import Measurement, checked_facts
@@ -34,12 +35,15 @@ class Conversation:
         limits: Limits,
         exclusive: Exclusive,
         stopping: threading.Event,
+        share: Share | None = None,
     ) -> None:
+        """`share` is the worker's memory on the device, None on a CPU."""
         self._spawner = spawner
         self._scratch = scratch
         self._limits = limits
         self._exclusive = exclusive
         self._stopping = stopping
+        self._share = share
         self._nonce = secrets.token_hex(16)
         self._job = json.dumps(job | {"nonce": self._nonce}) + "\n"
         self._started = monotonic()
@@ -55,6 +59,8 @@ class Conversation:
         self._seconds: list[float] = []
         self.answers: dict[str, Any] = {}
         """All facts that arrived."""
+        self.crowded: CrowdedError | None = None
+        """Set where others held the memory that this worker needed, and it had to give up."""
 
     def hold(self) -> None:
         """Run the child to its end. Nothing that it has started survives this call."""
@@ -130,6 +136,12 @@ class Conversation:
             return  # written by the candidate
         if not isinstance(message, dict) or message.get("nonce") != self._nonce or self._fault is not None:
             return
+        try:
+            self._obey(child, message)
+        except (KeyError, TypeError, ValueError) as error:  # it was taken over by its candidate
+            self._break_off(child, Reason.CRASHED, f"reported nonsense: {error!r}")
+
+    def _obey(self, child: Child, message: dict[str, Any]) -> None:
         match message.get("event"):
             case "stage":
                 if self._stage is None:
@@ -140,6 +152,8 @@ class Conversation:
                 self._take_facts(child, message)
             case "fault":
                 self._fault, self._detail = str(message["fault"]), str(message["detail"])
+            case "memory" if self._share is not None:
+                self._change_share(child, self._share, int(message["bytes"]))
             case "timing":
                 self._exclusive.acquire(child)
                 self._stage_started = self._clock()
@@ -150,12 +164,21 @@ class Conversation:
             case "end":
                 self._finished = True
 
-    def _take_facts(self, child: Child, message: dict[str, Any]) -> None:
+    def _change_share(self, child: Child, share: Share, wanted_bytes: int) -> None:
+        """Wait for memory; neither the stage's limit nor its time counts that."""
+        asked = monotonic()
         try:
-            self.answers |= message["facts"] if self._stage is None else checked_facts(message["facts"])
-        except ValueError as error:
-            self._break_off(child, Reason.CRASHED, f"reported nonsense: {error}")
+            granted = share.change(wanted_bytes)
+        except CrowdedError as error:
+            self.crowded = error
+            self._break_off(child, Reason.WORKER_LOST, str(error))
             return
+        self._entered += monotonic() - asked
+        self._stage_started = self._clock()
+        self._send(child, b"%d\n" % granted)
+
+    def _take_facts(self, child: Child, message: dict[str, Any]) -> None:
+        self.answers |= message["facts"] if self._stage is None else checked_facts(message["facts"])
         if "done" in message:
             self._done.append(str(message["done"]))
             self._seconds.append(self._since_entered())

@@ -10,18 +10,18 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from composer.candidate import Candidate
-from filters.admission import MemoryBudget
+from filters.admission import FIRST_BYTES, FURTHER_TRY, GIB, MemoryBudget, Share
+from filters.card import Card, Slots, visible_cards
 from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
 from filters.environment import Environment
 from filters.errors import Interrupted, SandboxFault
-from filters.exclusive import Exclusive
 from filters.judge import claim_of
 from filters.limits import Limits
 from filters.measurement import Measurement
@@ -75,13 +75,11 @@ class Engine:
         self._unsafe = unsafe
         self.passed_over: dict[LayerName, str] = {}
         """Sandboxes that passed their trial, but not with real workers inside, and why."""
-        self._exclusive = Exclusive()
         self._stopping = threading.Event()
         self.device = _device(settings.device)
         cores = len(os.sched_getaffinity(0))
-        self.workers = settings.workers or min(cores, _WORKERS_MAX)
+        self.workers = settings.workers or min(cores, _WORKERS_MAX * visible_cards(self.device))
         self._threads = cores if self.device == "cpu" else max(1, cores // self.workers)
-        self._slots = threading.BoundedSemaphore(self.workers)
 
     def __enter__(self) -> Self:
         """Start both servers, ask the machine what it is and warm the compiler's cache."""
@@ -93,6 +91,7 @@ class Engine:
                 raise SandboxFault(f"no scratch folder: {error}. Set TMPDIR to a writable place.") from error
             self._cache = CompilerCache(self._scratch)
             stack.enter_context(self._strongest_layer())
+            self._slots = Slots(self.cards, self.workers)
             self._stack = stack.pop_all()
         return self
 
@@ -115,9 +114,11 @@ class Engine:
             stack.callback(self._twin.close)
             self._main.wait_ready()
             self._twin.wait_ready()
-            self.environment = self._ask_environment()
+            self.environment, self.cards = self._ask_environment()
             if self._settings.compile_backend == "inductor":
                 self._warm_compiler()
+                self._main.preload(self._cache.imported())
+                self._ask_environment()  # once more: whoever is forked from now on must be able to
             return stack.pop_all()
 
     def __exit__(
@@ -142,36 +143,54 @@ class Engine:
                 f"{candidate.name}: code that our own rules did not write runs only in a sandbox. "
                 "See `opweaver doctor` for why there is none, or allow it with --unsafe."
             )
-        with self._slots:
-            measurement = self._run(self._main, candidate, "measure")
+        with self._slots.one() as card:
+            measurement = self._run(card, self._main, candidate, "measure")
             if measurement.output_digest is None or measurement.fault == "worker_lost":
                 return measurement
-            twin = self._run(self._twin, candidate, "digest")
+            twin = self._run(card, self._twin, candidate, "digest", measurement.peak_memory_mb)
             if twin.fault == "worker_lost":
                 return measurement.with_facts({"fault": "worker_lost", "fault_detail": twin.fault_detail})
             return measurement.with_facts(
                 {"fresh_process_equal": twin.output_digest == measurement.output_digest}
             )
 
-    def _run(self, spawner: Spawner, candidate: Candidate, mode: str) -> Measurement:
-        """Run one job under the smallest memory cap that is enough."""
+    def _run(
+        self, card: Card, spawner: Spawner, candidate: Candidate, mode: str, peak_mb: float | None = None
+    ) -> Measurement:
+        """Run one job; again with more of the device's memory where that ran out, up to all of it."""
         job = self._job(candidate, mode)
-        if self._memory is None:
-            return self._converse(spawner, job).measurement()
-        for cap in self._memory.caps():
-            with self._memory.reserve(cap):
-                measurement = self._converse(spawner, job | {"device_memory_bytes": cap}).measurement()
-            if measurement.fault != Reason.OUT_OF_MEMORY:
-                break
-        return measurement
+        if card.memory is None:
+            return self._converse(spawner, job, card).measurement()
+        first = FIRST_BYTES if peak_mb is None else peak_mb * 1.1e6 + GIB
+        least = 0
+        while True:
+            with card.memory.share(first, least) as share:
+                job["last_try"] = least >= card.memory.total_bytes
+                conversation = self._converse(spawner, job, card, share)
+            measurement = conversation.measurement()
+            if conversation.crowded is not None:
+                least = conversation.crowded.wanted_bytes
+            elif measurement.fault == Reason.OUT_OF_MEMORY and not job["last_try"]:
+                least = FURTHER_TRY * share.bytes
+            else:
+                return measurement
 
-    def _converse(self, spawner: Spawner, job: dict[str, Any], keep_cache: bool = False) -> Conversation:
+    def _converse(
+        self,
+        spawner: Spawner,
+        job: dict[str, Any],
+        card: Card,
+        share: Share | None = None,
+        *,
+        keep_cache: bool = False,
+    ) -> Conversation:
         """Run one job in one child and return the finished conversation."""
+        job = job | {"card": card.number, "device_bytes": share.bytes if share else None}
         if self._stopping.is_set():
             raise Interrupted
         with self._scratch_folder() as scratch:
             conversation = Conversation(
-                spawner, scratch, job, self._limits(), self._exclusive, self._stopping
+                spawner, scratch, job, self._limits(), card.exclusive, self._stopping, share
             )
             conversation.hold()
             if keep_cache and "compile_seconds" in conversation.answers:
@@ -213,6 +232,7 @@ class Engine:
             "policy": self._policy.model_dump(),
             "claim": {"requested_ops": list(claim.requested_ops), "whole_layer": claim.whole_layer},
             "recorded_times": self._timings.get(candidate.id),
+            "last_try": True,
         }
 
     def _base_job(self, mode: str) -> dict[str, Any]:
@@ -223,18 +243,28 @@ class Engine:
             "compile_backend": self._settings.compile_backend,
         }
 
-    def _ask_environment(self) -> Environment:
-        conversation = self._converse(self._main, self._base_job("environment"))
+    def _ask_environment(self) -> tuple[Environment, Sequence[Card]]:
+        conversation = self._converse(self._main, self._base_job("environment"), Card())
         if not conversation.answers:
             raise SandboxFault(f"the device {self.device} does not answer: {conversation.fault_text()}")
-        device_bytes = conversation.answers.pop("device_bytes")
-        self._memory = MemoryBudget(device_bytes) if device_bytes else None
-        return Environment.from_dict(conversation.answers)
+        found = conversation.answers.pop("cards")
+        environment = Environment.from_dict(conversation.answers)
+        names = {card["name"] for card in found}
+        if len(names) > 1:
+            raise SandboxFault(
+                f"devices of several kinds here: {', '.join(sorted(names))}; times of one say nothing of "
+                "another. Choose with CUDA_VISIBLE_DEVICES."
+            )
+        cards = [
+            Card(number=number if len(found) > 1 else None, memory=MemoryBudget(card["bytes"]))
+            for number, card in enumerate(found)
+        ]
+        return environment, cards or [Card()]
 
     def _warm_compiler(self) -> None:
         """Compile one small task and keep the compiler's cache: later children start from a copy of it."""
         job = self._job(Candidate(index=0, name="warm-up", code=_WARMING_TASK), "warm")
-        conversation = self._converse(self._main, job, keep_cache=True)
+        conversation = self._converse(self._main, job, self.cards[0], keep_cache=True)
         if not self._cache.is_warm:
             raise SandboxFault(
                 f"torch.compile does not work here: {conversation.fault_text()}. Run `opweaver doctor`."

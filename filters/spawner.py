@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,20 +134,27 @@ class Spawner:
             f"the worker server did not start: {self._last_words or 'no message'}. Run `opweaver doctor`."
         )
 
+    def preload(self, modules: Sequence[str]) -> None:
+        """Have the server import modules, which workers then share. Raises SandboxFault if it is gone."""
+        self._hand_over("\n".join(["import", *modules]), [])
+
     def spawn(self, scratch: Path, log_fd: int) -> Child:
         """Start a worker whose files live under `scratch`. Raises SandboxFault if the server is gone."""
         channel, their_channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         leash, their_leash = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         leash.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        with self._lock, their_channel, their_leash:
-            handed_over = [their_channel.fileno(), log_fd, their_leash.fileno()]
+        with their_channel, their_leash:
+            self._hand_over(str(scratch), [their_channel.fileno(), log_fd, their_leash.fileno()])
+        return Child(channel, leash)
+
+    def _hand_over(self, message: str, descriptors: list[int]) -> None:
+        with self._lock:
             try:
-                socket.send_fds(self._control, [str(scratch).encode()], handed_over)
+                socket.send_fds(self._control, [message.encode()], descriptors)
             except OSError as error:
                 raise SandboxFault(
                     f"the worker server is gone ({error}). Run the same command again."
                 ) from error
-        return Child(channel, leash)
 
     def close(self) -> None:
         """End the server and every worker."""

@@ -32,6 +32,7 @@ def main() -> None:
     """Run the command; every expected error becomes one line on stderr and an exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
+        _require_utf8(sys.argv)
         code = app(standalone_mode=False) or 0
     except Exception as error:
         code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
@@ -42,6 +43,15 @@ def main() -> None:
     if code == INTERRUPTED:
         _tell("interrupted; what was finished is kept, run the same command again to go on")
     sys.exit(code)
+
+
+def _require_utf8(arguments: list[str]) -> None:
+    """Refuse a name that neither a file of ours nor a line of output can hold."""
+    for argument in arguments:
+        try:
+            argument.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"{argument!a}: is not UTF-8; rename the file or folder") from None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -113,6 +123,7 @@ def run(
 
     Killed or interrupted at any moment, the same command goes on where it stopped.
     """
+    asked = _given(model=model, server=llm, mode=mode, max_cost=max_cost, batch=batch)
     settings = load_settings(
         config,
         {
@@ -122,13 +133,14 @@ def run(
                 deadline_minutes=deadline, unsafe=unsafe,
             ),
             "composer": _given(composer=composer),
-            "llm": _given(model=model, server=llm, mode=mode, max_cost=max_cost, batch=batch),
+            "llm": asked,
             "filters": _given(device=device, workers=workers),
         },
     )  # fmt: skip
-    from flows import llm_run, summary
+    from flows import llm_run, llm_settings, summary
     from flows.run_folder import RunFolder
 
+    llm_settings.require_fitting(asked, composes=llm_run.composes(settings))
     folder = RunFolder(settings.run.run_dir)
     deadline_passed, cost_limit = (False, None) if folder.is_finished(settings) else _synthesize(settings)
     summary.show_run(folder)
@@ -179,13 +191,14 @@ def compose(
     from composer.profiles import profile_for
     from data.files import read_operators, write_candidates
     from filters.engine import Engine
-    from flows import llm_run
+    from flows import llm_run, llm_settings
     from flows.composing import compose_at, composer_of, operators_of
     from flows.progress import Progress
 
-    if dry_run and not llm_run.composes(settings):
-        raise UsageError("--dry-run: only a model costs anything; give --composer llm")
-    known = read_operators(operators) if operators else operators_of(settings)
+    given = asked | _given(dry_run=dry_run or None)
+    llm_settings.require_fitting(given, composes=llm_run.composes(settings))
+    loaded = operators_of(settings)  # also where a file is given: its own operators are built from them
+    known = read_operators(operators) if operators else loaded
     profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
     if llm_run.composes(settings):
         from flows import llm_compose

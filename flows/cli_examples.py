@@ -14,12 +14,17 @@ EXAMPLES = {
     "export": "opweaver export runs/first --format trl --out prompts",
     "publish": "opweaver publish runs/first --repo ORG/NAME --dry-run",
     "doctor": "opweaver doctor",
+    "llm install": "opweaver llm install",
+    "llm prompt": "opweaver llm prompt > prompt.md",
 }
 
 
-def add_to(app: typer.Typer) -> None:
-    """Put the examples below the options of the commands that are registered."""
+def add_to(app: typer.Typer, group: str = "") -> None:
+    """Put the examples below the options of the commands that are registered, those of groups too."""
     for command in app.registered_commands:
         name = command.name or getattr(command.callback, "__name__", "")
-        if name in EXAMPLES:
-            command.epilog = f"Example: {EXAMPLES[name]}"
+        if example := EXAMPLES.get(f"{group}{name}"):
+            command.epilog = f"Example: {example}"
+    for inner in app.registered_groups:
+        if inner.typer_instance:
+            add_to(inner.typer_instance, f"{inner.name} ")

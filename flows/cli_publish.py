@@ -1,6 +1,5 @@
 """The commands that hand a dataset on: `publish` and `export`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -32,15 +31,17 @@ def publish(
     another Hub.
     """
     settings = load_settings(run_dir / "settings.toml", {"run": {"run_dir": run_dir}})
-    from data.hub import check_repo, check_tag, check_token, push
+    from data.hub import check_endpoint, check_repo, check_tag, check_token, push
     from data.publish import check_loads, release_files
+    from data.quiet import quiet_hub_libraries
     from flows import pipeline
 
     check_repo(repo)
     check_tag(tag)
+    check_endpoint()
     if not dry_run:
         check_token()
-    _quiet_bars()
+    quiet_hub_libraries()
     folder = RunFolder(run_dir)
     with folder.claimed():  # nobody may exchange the files while they are sent
         pipeline.judge_again(folder, settings, name=repo)
@@ -85,14 +86,6 @@ def _require_publishable(folder: RunFolder) -> int:
             f"such as {bare[0].name}; record the licence at its source, or make the run without it"
         )
     return len(accepted)
-
-
-def _quiet_bars() -> None:
-    """Keep the bars of the Hub's libraries off what is not a terminal."""
-    if not sys.stderr.isatty():
-        from data.hub import quiet_bars
-
-        quiet_bars()
 
 
 def export(

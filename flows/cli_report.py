@@ -40,6 +40,8 @@ def report(
     """Write one self-contained page about a run or a set of tasks."""
     from data.report.page import write_report
 
+    if tasks and not any(_holds_verdicts(where) for where in (subject, compare) if where):
+        raise UsageError("--tasks: belongs to a verdicts.parquet, and none is given; leave it out")
     reported = _read(subject, tasks)
     other = _read(compare, tasks) if compare else None
     path = out or (Path(subject) / _NAME if _run_at(subject) else Path(_NAME))
@@ -50,15 +52,21 @@ def report(
 
 
 def _read(where: str, tasks: str | None) -> "ReportedSet":
-    from data.report.sets import holds_verdicts, read_judged_set, read_task_set
+    from data.report.sets import read_judged_set, read_task_set
     from data.tasksets import read_taskset
 
     path = Path(where)
     if folder := _run_at(where):
         return _read_run(folder)
-    if path.is_file() and holds_verdicts(path):
+    if _holds_verdicts(where):
         return read_judged_set(path.stem, path, read_taskset(tasks) if tasks else ())
     return read_task_set(where)
+
+
+def _holds_verdicts(where: str) -> bool:
+    from data.report.sets import holds_verdicts
+
+    return Path(where).is_file() and holds_verdicts(Path(where))
 
 
 def _run_at(where: str) -> "RunFolder | None":
@@ -74,9 +82,11 @@ def _read_run(folder: "RunFolder") -> "ReportedSet":
     from data.report.sets import read_judged_set
     from flows.settings import Settings, published_text
 
-    if not folder.verdicts.is_file():
+    missing = next((path for path in (folder.verdicts, folder.candidates) if not path.is_file()), None)
+    if missing:
         raise UsageError(
-            f"{folder.path}: has no {folder.verdicts.name} yet; let `opweaver run` come to its end first"
+            f"{folder.path}: has no {missing.name} yet; let `opweaver run` come to its end, or have "
+            f"`opweaver judge {folder.path}` write it again"
         )
     try:
         settings = Settings(**tomllib.loads(folder.settings.read_text(encoding="utf-8")))

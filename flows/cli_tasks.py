@@ -9,6 +9,7 @@ from flows.errors import UsageError
 from flows.settings import load_settings
 
 _PANEL = "Judge tasks"
+_Deadline = Annotated[float | None, typer.Option(min=0, help="Stop after this many minutes.")]
 _Skip = Annotated[
     bool, typer.Option("--skip-source-filters", help="Run what the source filters would reject.")
 ]
@@ -53,9 +54,10 @@ def check(
 def filter_(
     candidates: Annotated[Path, typer.Argument(help="What `opweaver compose` wrote, or any task set.")],
     out: Annotated[Path, typer.Option(help="Parquet file to write.")],
+    deadline: _Deadline = None,
 ) -> None:
-    """Measure and judge candidates."""
-    _judge(str(candidates), out)
+    """Measure and judge candidates. What was stopped goes on when the same command is given again."""
+    _judge(str(candidates), out, deadline=deadline)
 
 
 def audit(
@@ -66,9 +68,20 @@ def audit(
     static_only: Annotated[bool, typer.Option("--static-only", help="Run no task at all.")] = False,
     skip_source_filters: _Skip = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Look at the first N tasks.")] = None,
+    deadline: _Deadline = None,
 ) -> None:
-    """Judge any task set: Ops-6K's and KernelBench's columns are recognised."""
-    _judge(dataset, out, static_only=static_only, skip_source_filters=skip_source_filters, limit=limit)
+    """Judge any task set: Ops-6K's and KernelBench's columns are recognised.
+
+    What was stopped goes on when the same command is given again.
+    """
+    _judge(
+        dataset,
+        out,
+        static_only=static_only,
+        skip_source_filters=skip_source_filters,
+        limit=limit,
+        deadline=deadline,
+    )
 
 
 def _judge(
@@ -78,6 +91,7 @@ def _judge(
     static_only: bool = False,
     skip_source_filters: bool = False,
     limit: int | None = None,
+    deadline: float | None = None,
 ) -> None:
     settings = load_settings()
     from data.tasksets import read_taskset
@@ -90,8 +104,12 @@ def _judge(
         summary.show_funnel(verdicts)
         summary.show_text_facts(count_shown(verdicts))
     else:
-        verdicts = taskset.judge_taskset(candidates, settings, out, skip_source_filters=skip_source_filters)
+        verdicts = taskset.judge_taskset(
+            candidates, settings, out, skip_source_filters=skip_source_filters, deadline_minutes=deadline
+        )
         summary.show_funnel(verdicts)
     typer.echo(f"\n{len(verdicts):,} verdicts: {out}")
     if not static_only:
+        if deadline is not None:
+            summary.require_all_measured(out, verdicts)
         summary.require_sum(candidates, verdicts)

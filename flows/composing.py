@@ -5,9 +5,12 @@ from collections.abc import Sequence
 
 from composer.candidate import Candidate
 from composer.layers import MixedComposer, NoLayersError
+from composer.llm.assignment import TooFewOperatorsError
+from composer.llm.candidates import LlmComposer
 from composer.profiles import DeviceProfile
 from composer.rule_composer import RuleComposer, TooFewRulesError
 from flows.errors import UsageError
+from flows.llm_settings import effective, model_of
 from flows.progress import Progress
 from flows.settings import Settings
 from ops_crawler import crawl as crawler
@@ -32,7 +35,11 @@ def operators_of(settings: Settings) -> list[Operator]:
 def composer_of(
     settings: Settings, operators: Sequence[Operator], profile: DeviceProfile
 ) -> RuleComposer | MixedComposer:
-    """Return the composer that the settings ask for. Raises UsageError."""
+    """Return the composer that the settings ask for; own operators that it lacks are told on stderr.
+
+    Raises UsageError.
+    """
+    share = settings.composer.layers_share
     try:
         rules = RuleComposer(
             operators,
@@ -41,9 +48,28 @@ def composer_of(
             easy_share=settings.composer.easy_share,
             dtypes=settings.composer.dtypes,
         )
-        share = settings.composer.layers_share
-        return MixedComposer(rules, operators, share) if share else rules
+        composer: RuleComposer | MixedComposer = rules
+        if share:
+            composer = MixedComposer(rules, operators, share)
     except (TooFewRulesError, NoLayersError) as error:
+        raise UsageError(f"sources: {error}") from None
+    own = {operator.name for operator in operators if operator.usage}
+    lacking = sorted(own - {rule.operator for rule in rules.rules})
+    if lacking:
+        print(
+            f"opweaver: left out, because no source in the settings has them: {', '.join(lacking)}; "
+            "name it in `sources`",
+            file=sys.stderr,
+        )
+    return composer
+
+
+def llm_composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> LlmComposer:
+    """Return what writes the requests to the model of the settings. Raises UsageError."""
+    llm = effective(settings.llm)
+    try:
+        return LlmComposer(operators, profile, llm, model_of(llm), settings.run.seed)
+    except TooFewOperatorsError as error:
         raise UsageError(f"sources: {error}") from None
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from composer.candidate import Candidate
-from composer.llm.assignment import TooFewOperatorsError
-from composer.llm.batch import DISCOUNT, BatchClient, NotYetError
+from composer.llm.batch import BatchClient, NotYetError
 from composer.llm.candidates import LlmComposer, next_request
 from composer.llm.client import ChatClient, chat_client, openai_client
 from composer.llm.costs import Meter, estimated, reported
@@ -20,11 +19,11 @@ from composer.llm.errors import CostLimitError, EndpointError, NoReplyError, Req
 from composer.llm.local import local_server
 from composer.llm.protocols import ReplyCache, Validate
 from composer.llm.requests import Request
-from composer.llm.settings import Price
 from composer.profiles import DeviceProfile
-from flows.errors import InfrastructureError, UsageError
+from flows.composing import llm_composer_of
+from flows.errors import InfrastructureError
 from flows.llm_objections import source_objection
-from flows.llm_settings import effective, model_of
+from flows.llm_settings import price_of
 from flows.progress import Progress
 from flows.settings import Settings
 from ops_crawler.operator import Operator
@@ -79,7 +78,7 @@ class Asking:
         """Return the candidates in the order of the jobs; fewer where the limit of costs is reached.
 
         Then they are those before the first one that is missing, and `cost_limit` says what was spent.
-        Raises InfrastructureError where the endpoint fails.
+        Raises EndpointError where the endpoint fails, InfrastructureError where single requests did.
         """
         with progress.stage(f"asking {self.composer.model}", len(jobs), note=self._meter.line):
             ask = self._in_batches if self._settings.batch else self._all
@@ -104,7 +103,7 @@ class Asking:
                 for _ in range(min(self._settings.concurrency, len(jobs))):
                     group.create_task(self._work(waiting, client, done, failures, progress))
         except* EndpointError as errors:
-            raise InfrastructureError(str(errors.exceptions[0])) from None
+            raise errors.exceptions[0] from None
         return done, failures
 
     async def _in_batches(
@@ -124,8 +123,6 @@ class Asking:
                         return done, failures
         except CostLimitError as error:
             self.cost_limit = str(error)
-        except EndpointError as error:
-            raise InfrastructureError(str(error)) from None
         return done, []
 
     async def _work(
@@ -168,15 +165,7 @@ class Asking:
 
 def _meter(composer: LlmComposer, cache: ReplyCache) -> Meter:
     """Return a meter that knows what was bought before. Raises UsageError where the price is unknown."""
-    settings, price = composer.settings, composer.settings.prices.get(composer.model)
-    if settings.max_cost is not None and price is None:
-        raise UsageError(
-            f'max_cost needs a price: add [llm.prices."{composer.model}"] with input and output, '
-            "in dollars per million tokens, to the settings"
-        )
-    if price and settings.batch:
-        price = Price(input=price.input * DISCOUNT, output=price.output * DISCOUNT)
-    meter = Meter(price, settings.max_cost)
+    meter = Meter(price_of(composer.settings), composer.settings.max_cost)
     for reply in cache.replies():
         meter.bought(reported(reply) or estimated(composer.request(0)))
     return meter
@@ -188,17 +177,11 @@ def asking(
 ) -> Iterator[Asking]:
     """Yield the model that the settings name; a local one is stopped with the block.
 
-    Raises UsageError where none is named, InfrastructureError where the local one does not start.
+    Raises UsageError where none is named, EndpointError where the local one does not start.
     """
-    llm = effective(settings.llm)
-    try:
-        composer = LlmComposer(operators, profile, llm, model_of(llm), settings.run.seed)
-    except TooFewOperatorsError as error:
-        raise UsageError(f"sources: {error}") from None
+    composer = llm_composer_of(settings, operators, profile)
     validate = partial(source_objection, policy=settings.policy)
     with ExitStack() as stack:
-        try:
-            base_url = stack.enter_context(local_server()) if llm.server == "local" else None
-        except EndpointError as error:
-            raise InfrastructureError(str(error)) from None
+        is_local = composer.settings.server == "local"
+        base_url = stack.enter_context(local_server()) if is_local else None
         yield Asking(composer, cache, validate, base_url)

@@ -5,21 +5,23 @@ from pathlib import Path
 
 import typer
 
-from composer.llm.candidates import LlmComposer
 from composer.llm.costs import Tokens, estimated
 from composer.llm.requests import Request
 from composer.profiles import DeviceProfile
 from data.files import write_candidates
 from data.ledger import Ledger
-from flows.errors import Unfinished
-from flows.llm_settings import effective, model_of
+from flows.composing import llm_composer_of
+from flows.errors import Unfinished, UsageError
+from flows.llm_settings import price_of
 from flows.progress import Progress
 from flows.settings import Settings
 from ops_crawler.operator import Operator
 
 
 def replies_beside(out: Path) -> Path:
-    """Return where the replies behind a file of candidates are kept."""
+    """Return where the replies behind a file of candidates are kept. Raises UsageError for a folder."""
+    if not out.name or out.is_dir():
+        raise UsageError(f"--out {out}: this is a folder; give a file name such as candidates.parquet")
     return out.with_suffix(".replies.sqlite")
 
 
@@ -54,15 +56,13 @@ def dry_run(
     out: Path, count: int, operators: Sequence[Operator], profile: DeviceProfile, settings: Settings
 ) -> None:
     """Print what would be asked and what that takes; sends nothing."""
-    llm = effective(settings.llm)
-    model = model_of(llm)
-    composer = LlmComposer(operators, profile, llm, model, settings.run.seed)
+    composer = llm_composer_of(settings, operators, profile)
+    price = price_of(composer.settings)
     requests = [composer.request(index) for index in range(count)]
     known = _known(replies_beside(out), requests)
     tokens = sum(map(estimated, requests[known:]), Tokens())
     _show(requests[0])
-    price = llm.prices.get(model)
-    cost = f"${tokens.cost(price):.2f}" if price else f'unknown, [llm.prices."{model}"] is not set'
+    cost = f"${tokens.cost(price):.2f}" if price else f'unknown, [llm.prices."{composer.model}"] is not set'
     typer.echo(
         f"requests: {count - known:,}, and {known:,} replied to before\n"
         f"tokens, estimated: {tokens.prompt:,} of prompts, {tokens.reply:,} of replies; "

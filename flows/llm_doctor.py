@@ -58,15 +58,18 @@ async def _tried(settings: LlmSettings) -> list[Check]:
     try:
         async with chat_client(_NoCache(), quick, Meter()) as client:
             listed = await client.models() or ()
-            model = settings.model or next(iter(listed), "")
-            probe = await probed(client, model)
+            model = settings.model or next(iter(listed), None)
+            if model is None:
+                return [Check("LLM endpoint", False, f"{client.base_url} lists no model; set llm.model")]
+            probe = await probed(client, settings, model)
     except EndpointError as error:
         return [Check("LLM endpoint", False, str(error))]
     if probe.fault:
         return [Check("LLM endpoint", False, probe.fault)]
-    known = "" if model in listed else f", which is not among the {len(listed)} models that it lists"
+    among = f", which is not among the {len(listed)} models that it lists"
+    unknown = among if listed and model not in listed else ""
     return [
-        Check("LLM endpoint", True, f"{client.base_url} replies as {model}{known}"),
+        Check("LLM endpoint", True, f"{client.base_url} replies as {model}{unknown}"),
         Check("JSON schema", True, f"{probe.schema}{_MEANING[probe.schema]}"),
     ]
 

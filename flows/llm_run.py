@@ -58,7 +58,7 @@ class Llm:
         return self._asking.cost_limit if self._asking else None
 
     def composed(self, places: Sequence[int]) -> list[Candidate]:
-        """Return new candidates. Raises InfrastructureError; see `Asking.finish`."""
+        """Return new candidates. Raises what `Asking.finish` does."""
         return self._ask(self._ready().first(places)) if places else []
 
     def corrected(self) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -78,6 +79,21 @@ class Measuring:
             self._keep(candidate, measurement)
         verdict = judge(candidate, measurement, self._policy, skip_source_filters=self._skip_source_filters)
         self._progress.advance(accepted=verdict.outcome == "accepted")
+
+
+@contextmanager
+def stopped_after(minutes: float | None, began: float, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` that many minutes after `began` (`time.monotonic`), if the block lasts so long."""
+    if minutes is None:
+        yield
+        return
+    timer = threading.Timer(max(minutes * 60 - (time.monotonic() - began), 0), stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ repeated after a kill and does only what is missing.
 
 import dataclasses
 import math
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ from filters.verdict import Verdict
 from flows import llm_run
 from flows.composing import compose_at, composer_of, operators_of
 from flows.llm_objections import reply_verdict
-from flows.measuring import Measuring, interruptible
+from flows.measuring import Measuring, interruptible, stopped_after
 from flows.progress import Progress
 from flows.resizing import misses
 from flows.rounds import round_size
@@ -110,13 +109,8 @@ def opened(settings: Settings) -> Iterator[Run]:
         folder.write_settings(settings)
         stack.enter_context(engine)
         folder.write_environment(engine.environment)
-        if settings.run.deadline_minutes:
-            left = settings.run.deadline_minutes * 60 - (time.monotonic() - began)
-            timer = threading.Timer(max(left, 0), run.measuring.stop)
-            timer.daemon = True
-            timer.start()
-            stack.callback(timer.cancel)
-        yield run
+        with stopped_after(settings.run.deadline_minutes, began, run.measuring.stop):
+            yield run
 
 
 def crawl(run: Run) -> None:

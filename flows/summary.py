@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -109,6 +110,16 @@ def require_rows(folder: RunFolder, wanted: int, *, deadline_passed: bool) -> No
             "look at the most frequent reason above, then change the settings that lead to it"
         )
     require_sum(read_candidates(folder.candidates), verdicts)
+
+
+def require_all_measured(out: Path, verdicts: Sequence[Verdict]) -> None:
+    """Raise where a deadline passed before all of a set was measured."""
+    open_ones = sum(verdict.outcome == "infrastructure" for verdict in verdicts)
+    if open_ones:
+        raise Unfinished(
+            f"{out}: the deadline passed with {len(verdicts) - open_ones:,} of {len(verdicts):,} judged; "
+            "run the same command again to go on"
+        )
 
 
 def _key_figures(measurement: Measurement) -> dict[str, Any]:

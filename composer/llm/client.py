@@ -5,19 +5,22 @@ them; waiting for a slot, and as long as the server asks to wait, does not count
 """
 
 import asyncio
+import json
 import os
 import random
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 import openai
 from openai import AsyncOpenAI
 
 from composer.llm.costs import Meter, estimated, reported
-from composer.llm.errors import EndpointError, NoReplyError, RequestRefusedError
+from composer.llm.errors import EndpointError, EndpointSettingsError, NoReplyError, RequestRefusedError
 from composer.llm.protocols import ReplyCache
 from composer.llm.replies import NotACompletionError, content_of
 from composer.llm.requests import Request
@@ -30,8 +33,13 @@ PATIENCE_SECONDS = 60.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 """Pauses double from one to the other, with jitter, where the server names none."""
 
+REFUSES = "refuses the request; fit section [llm] of the settings"
+"""Said of an endpoint that refuses the very first one."""
+
 _QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+_MISSING = (404, 405, 501)
 _AGAIN = (408, 409, 425, 429)
+_KEY = re.compile(r"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,8 @@ class _Failure:
     pause_seconds: float | None = None
     """What the server asked for."""
     too_much: bool = False
-    unreachable: bool = False
+    no_endpoint: bool = False
+    """Nothing answers at the address, or something that is no endpoint."""
 
 
 class ChatClient:
@@ -79,12 +88,12 @@ class ChatClient:
         return reply
 
     async def models(self) -> tuple[str, ...] | None:
-        """Return the models that the endpoint lists, None where it lists none."""
+        """Return the models that the endpoint lists, None where it gives no such list."""
         try:
-            listed = await self.openai.models.list(timeout=self._limit_seconds)
-        except openai.OpenAIError:
+            answer = await self.openai.models.with_raw_response.list(timeout=self._limit_seconds)
+            return tuple(str(model["id"]) for model in json.loads(answer.content)["data"])
+        except (openai.OpenAIError, ValueError, TypeError, KeyError):
             return None
-        return tuple(model.id for model in listed.data or ())
 
     async def _ask(self, request: Request) -> bytes:
         left = self._limit_seconds
@@ -110,11 +119,15 @@ class ChatClient:
     def _count(self, failure: _Failure) -> None:
         if failure.too_much:
             self.throttle.too_much(failure.pause_seconds)
-        if self._breaker.failed(unreachable=failure.unreachable, too_much=failure.too_much):
-            raise EndpointError(
-                f"{self.base_url}: {self._breaker.failures} tries in a row failed, the last one with: "
-                f"{failure.text}; replies so far are kept, run the same command again once the endpoint works"
-            )
+        if not self._breaker.failed(no_endpoint=failure.no_endpoint, too_much=failure.too_much):
+            return
+        wrong_address = failure.no_endpoint and not self._breaker.ever_replied
+        raise EndpointError(
+            f"{self.base_url}: {self._breaker.failures} tries in a row failed, the last one with: "
+            f"{failure.text}; "
+            + ("correct llm.base_url or OPENAI_BASE_URL (most end in /v1), or " if wrong_address else "")
+            + "run the same command again once the endpoint works; replies so far are kept"
+        )
 
     async def _try(self, request: Request, limit_seconds: float) -> bytes | _Failure:
         body = request.body
@@ -124,46 +137,63 @@ class ChatClient:
                 answer = await self.openai.chat.completions.with_raw_response.create(
                     model=model, messages=messages, extra_body=body, timeout=limit_seconds
                 )
-                reply: bytes = answer.content
+            reply: bytes = answer.content
             content_of(reply)
         except (TimeoutError, openai.APITimeoutError):
             return _Failure(f"no answer in {limit_seconds:.3g} s")
         except openai.APIStatusError as error:
             return self._after_status(error, model)
         except openai.APIConnectionError as error:
-            return _Failure(f"no connection ({_one_line(error.__cause__ or error)})", unreachable=True)
+            return _Failure(f"no connection ({_one_line(error.__cause__ or error)})", no_endpoint=True)
         except NotACompletionError as error:
-            return _Failure(f"an answer that is no chat completion: {error}")
+            a_page = not reply.lstrip().startswith(b"{")
+            return _Failure(f"an answer that is no chat completion: {error}", no_endpoint=a_page)
         return reply
 
     def _after_status(self, error: openai.APIStatusError, model: str) -> _Failure:
         """Return a failure that passes with time; raise for one that does not."""
-        status, text = error.status_code, _one_line(error)
-        if status == 429 and any(code in (error.code, error.type) for code in _QUOTA):
-            raise EndpointError(f"{self.base_url}: the account's quota is used up ({text}); replies are kept")
-        if status in (401, 403):
-            raise EndpointError(f"{self.base_url}: the key is refused ({text}); set OPENAI_API_KEY")
-        if status == 404:
-            raise EndpointError(
-                f"{self.base_url}: no such address or model ({text}); check --model {model} and llm.base_url"
-            )
-        if status in _AGAIN or status >= 500:
+        text = _one_line(error)
+        lasting = _lasting(
+            self.base_url, error, f"no such address or model; check --model {model} and llm.base_url"
+        )
+        if lasting:
+            raise lasting
+        if not is_refusal(error.status_code):
             pause = _retry_after(error)
-            return _Failure(text, pause, too_much=status == 429 or pause is not None)
+            return _Failure(text, pause, too_much=error.status_code == 429 or pause is not None)
         if not self._breaker.ever_replied:
-            raise EndpointError(
-                f"{self.base_url}: refuses the request ({text}); fit section [llm] of the settings"
-            )
+            raise EndpointSettingsError(f"{self.base_url}: {REFUSES} ({text})")
         raise RequestRefusedError(text)
 
 
+def is_refusal(status: int) -> bool:
+    """Return whether another try of the same request would end as this one did."""
+    return status < 500 and status not in _AGAIN
+
+
+def _lasting(base_url: str, error: openai.APIStatusError, missing: str) -> EndpointError | None:
+    """Return what no other request would change either; None for all other answers."""
+    status, text = error.status_code, _one_line(error)
+    if status == 429 and any(code in (error.code, error.type) for code in _QUOTA):
+        return EndpointError(
+            f"{base_url}: the account's quota is used up ({text}); replies so far are kept, run the same "
+            "command again once there is more"
+        )
+    if status in (401, 403):
+        return EndpointSettingsError(f"{base_url}: the key is refused ({text}); set OPENAI_API_KEY")
+    if status in _MISSING:
+        return EndpointSettingsError(f"{base_url}: {missing} ({text})")
+    return None
+
+
 @contextmanager
-def endpoint_faults(base_url: str) -> Iterator[None]:
-    """Turn what openai raises in the block into EndpointError."""
+def endpoint_faults(base_url: str, missing: str) -> Iterator[None]:
+    """Turn what openai raises in the block into EndpointError; `missing` is what a 404 means there."""
     try:
         yield
     except openai.OpenAIError as error:
-        raise EndpointError(
+        lasting = _lasting(base_url, error, missing) if isinstance(error, openai.APIStatusError) else None
+        raise lasting or EndpointError(
             f"{base_url}: {_one_line(error)}; replies so far are kept, run the same command again"
         ) from error
 
@@ -172,23 +202,44 @@ def endpoint_faults(base_url: str) -> Iterator[None]:
 async def chat_client(
     cache: ReplyCache, settings: LlmSettings, meter: Meter, base_url: str | None = None
 ) -> AsyncIterator[ChatClient]:
-    """Yield a client; its connections close with the block. Raises EndpointError where no key is set.
-
-    An endpoint other than OpenAI's may do without a key.
-    """
+    """Yield a client; its connections close with the block. Raises EndpointSettingsError."""
     async with openai_client(settings, base_url) as client:
         yield ChatClient(client, cache, settings, meter)
 
 
 def openai_client(settings: LlmSettings, base_url: str | None = None) -> AsyncOpenAI:
-    """Return the one client of a command. Raises EndpointError where no key is set."""
-    base_url = base_url or settings.base_url or os.environ.get("OPENAI_BASE_URL")
-    key = os.environ.get("OPENAI_API_KEY")
-    if not key and not base_url:
-        raise EndpointError(
+    """Return the one client of a command; `base_url` is the address of a server that needs no key.
+
+    Raises EndpointSettingsError where there is neither key nor address, or one that cannot be right. An
+    endpoint other than OpenAI's may do without a key.
+    """
+    if base_url:
+        return AsyncOpenAI(api_key="none", base_url=base_url, max_retries=0)
+    key, from_environment = os.environ.get("OPENAI_API_KEY"), os.environ.get("OPENAI_BASE_URL")
+    address = settings.base_url or from_environment
+    if not key and not address:
+        raise EndpointSettingsError(
             "no endpoint: set OPENAI_API_KEY, or OPENAI_BASE_URL for another server, or give --llm local"
         )
-    return AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0)
+    if key and not _KEY.fullmatch(key):
+        raise EndpointSettingsError(
+            "OPENAI_API_KEY: holds a space, a line end or a letter beyond ASCII; set it to the key alone"
+        )
+    if address and not _is_address(address):
+        place = "llm.base_url" if settings.base_url else "OPENAI_BASE_URL"
+        raise EndpointSettingsError(
+            f"{place}: {address!r} is no address; give one such as http://localhost:8000/v1"
+        )
+    return AsyncOpenAI(api_key=key or "none", base_url=address, max_retries=0)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        named = bool(parts.hostname) and parts.port != 0  # reading the port fails where it is none
+    except ValueError:
+        return False
+    return named and parts.scheme in ("http", "https") and not re.search(r"\s", text)
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:

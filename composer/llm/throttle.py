@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 GROWTH = 0.25
 """Slots won back with each reply: from half to all of 64 in 128 replies."""
 
-UNREACHABLE = 3
-"""Connections in a row that fail before there ever was an answer: the address is wrong."""
+NO_ENDPOINT = 3
+"""Tries in a row at which nothing or something else answers, before any reply: the address is wrong."""
 
 FAILURES = 8
 """Failures in a row, at least, before the endpoint is given up."""
@@ -86,13 +86,13 @@ class Breaker:
         self._last_reply = time.monotonic()
         self.failures = 0
 
-    def failed(self, *, unreachable: bool, too_much: bool) -> bool:
+    def failed(self, *, no_endpoint: bool, too_much: bool) -> bool:
         """Count a failure; return whether the endpoint should be given up."""
         now = time.monotonic()
         if self.failures == 0:
             self._first_failure = now
         self.failures += 1
-        if unreachable and not self.ever_replied:
-            return self.failures >= UNREACHABLE
+        if no_endpoint and not self.ever_replied:
+            return self.failures >= NO_ENDPOINT
         patience = self._patience * (BUSY_FACTOR if too_much else 1)
         return self.failures >= FAILURES and now - self._first_failure >= patience

@@ -1,13 +1,11 @@
-"""The measured columns of a dataset of ours, from its files or from the Hub."""
+"""The measured columns of a dataset of ours."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
 
 from data.schema import DATASET, MEASUREMENT
-from data.tables import read_table
 
 MACHINE = (
     "device_name", "driver_version", "cuda_version", "torch_version", "transformers_version",
@@ -21,27 +19,13 @@ _TYPES = {
 }
 
 
-def known_columns(where: str) -> list[dict[str, Any]]:
-    """Return for each row of a task set, in the order of `read_taskset`, what our columns say of it.
+def known_columns(tables: Iterable[pa.Table]) -> list[dict[str, Any]]:
+    """Return for each row of the tables what our columns say of it.
 
     `ops` is among them only in a set of ours, where it names what ran; elsewhere it is a claim. Columns
-    that merely share a name with ours are left out. Sets that are no tables give an empty list.
+    that merely share a name with ours are left out.
     """
-    return [row for table in _tables(where) for row in _rows(table)]
-
-
-def _tables(where: str) -> Iterator[pa.Table]:
-    path = Path(where)
-    if path.is_dir():
-        files = sorted((path / "data").glob("*.parquet")) or sorted(path.glob("*.parquet"))
-        yield from (read_table(file) for file in files)
-    elif path.is_file():
-        if path.suffix == ".parquet":
-            yield read_table(path)
-    else:
-        from datasets import load_dataset
-
-        yield from (split.with_format("arrow")[:] for split in load_dataset(where).values())
+    return [row for table in tables for row in _rows(table)]
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -42,10 +42,12 @@ _ID = re.compile(r"[0-9a-f]{64}")
 def write_report(path: Path, reported: ReportedSet, other: ReportedSet | None = None) -> None:
     """Write the report of a set, or of two side by side; the table of rows is the first's.
 
+    Lone surrogates in names become their escapes, as in our tables.
     Raises StorageError.
     """
     with replacing(path) as temporary:
-        temporary.write_text(report_html(reported, other), encoding="utf-8")
+        text = report_html(reported, other)
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def report_html(reported: ReportedSet, other: ReportedSet | None = None) -> str:

@@ -14,8 +14,8 @@ from data.errors import InputError
 from data.files import Judged, read_verdicts
 from data.report.columns import MACHINE, known_columns
 from data.rows import NEVER_SHOWN, is_licensed
-from data.tables import read_table
-from data.tasksets import read_taskset
+from data.tables import column_names
+from data.tasksets import open_taskset
 from filters.measurement import Measurement
 from filters.operators import canonical_name
 from filters.policy import Policy
@@ -111,17 +111,15 @@ def read_judged_set(
 
 def read_task_set(where: str) -> ReportedSet:
     """Read a task set of any origin; a dataset of ours brings the facts in its columns along."""
-    candidates = read_taskset(where)
-    facts = known_columns(where)
-    if len(facts) != len(candidates):
-        facts = [{} for _ in candidates]
-    rows = tuple(_task_row(*pair) for pair in zip(candidates, facts, strict=True))
+    found = open_taskset(where)
+    facts = known_columns(found.tables) if found.tables else [{} for _ in found.candidates]
+    rows = tuple(_task_row(*pair) for pair in zip(found.candidates, facts, strict=True))
     return ReportedSet(name=Path(where).stem or where, rows=rows)
 
 
 def holds_verdicts(path: Path) -> bool:
     """Return whether a file is a `verdicts.parquet` and not a set of tasks."""
-    return path.suffix == ".parquet" and {"verdict", "evidence"} <= set(read_table(path).column_names)
+    return path.suffix == ".parquet" and {"verdict", "evidence"} <= column_names(path)
 
 
 def _judged_row(judged: Judged, candidate: Candidate | None, machine: Mapping[str, Any]) -> ReportRow:

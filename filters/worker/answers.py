@@ -65,7 +65,10 @@ def degenerate(subject: Subject) -> dict[str, Any]:
     first = trees.tensors(subject.forward(inputs))
     trivial.challenge(inputs, first)
     varies = _varies_along_batch(first, inputs, trivial.tolerance)
+    del inputs
+    other: list[Any] = []
     for number in range(1, DRAWS):
+        other.clear()  # two draws need not fit beside the first
         other = subject.draw(number)
         output_of_other = trees.tensors(subject.forward(other))
         trivial.challenge(other, output_of_other)
@@ -108,7 +111,11 @@ class TrivialAnswers:
             return any(self._is_input(leaf, t) for t in trees.tensors(inputs))
         if name == "other_draw":
             return self._previous is None or _passes(self._previous[position], leaf, self.tolerance)
-        answer = torch.zeros_like(leaf) if name == "zeros" else self._constants[position]
+        answer = (
+            torch.zeros((), dtype=leaf.dtype, device=leaf.device).expand_as(leaf)
+            if name == "zeros"
+            else self._constants[position]
+        )
         return _passes(answer, leaf, self.tolerance)
 
     def _is_input(self, leaf: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -131,8 +138,9 @@ class TrivialAnswers:
 def _constant_like(leaf: torch.Tensor) -> torch.Tensor:
     """Return the best constant for one leaf: the mean, or the most frequent value of integers."""
     if leaf.is_floating_point() or leaf.is_complex():
-        return torch.full_like(leaf, leaf.mean(dtype=_wide(leaf)).item())
-    return torch.full_like(leaf, leaf.flatten()[:: max(1, leaf.numel() // 4096)].mode().values.item())
+        mean = leaf.mean(dtype=_wide(leaf)).item()
+        return torch.tensor(mean, dtype=leaf.dtype, device=leaf.device).expand_as(leaf)
+    return leaf.flatten()[:: max(1, leaf.numel() // 4096)].mode().values.expand_as(leaf)
 
 
 def _wide(leaf: torch.Tensor) -> torch.dtype:
@@ -145,6 +153,10 @@ def _passes(answer: torch.Tensor, right: torch.Tensor, tolerance: float) -> bool
         return False
     if right.dtype is torch.bool:
         return torch.equal(answer, right)
+    return all(_close(one, other, tolerance) for one, other in trees.pieces(answer, right))
+
+
+def _close(answer: torch.Tensor, right: torch.Tensor, tolerance: float) -> bool:
     if not (right.is_floating_point() or right.is_complex()):
         answer, right = answer.double(), right.double()
     return torch.allclose(answer, right, atol=tolerance, rtol=tolerance)
@@ -237,14 +249,16 @@ def has_effect(before: Leaves, after: Leaves) -> bool:
 def _moved(before: torch.Tensor, after: torch.Tensor) -> bool:
     if not (before.is_floating_point() or before.is_complex()):
         return not torch.equal(before, after)
-    size = before.abs().double()
-    change = (after - before).abs().double()
-    rms = float(size.square().mean().sqrt())
-    if not bool(torch.isfinite(change).all()):
+    squares = changes = peak = 0.0
+    for one, other in trees.pieces(before, after):
+        change = (other - one).abs().double()
+        squares += float(one.abs().double().square().sum())
+        changes += float(change.square().sum())
+        peak = max(peak, float(change.max()) if change.numel() else 0.0)
+    if not math.isfinite(changes):
         return True
-    if rms == 0.0:
-        return bool((change > 0).any())
-    return (
-        float(change.square().mean().sqrt()) > _RMS_EFFECT_MIN * rms
-        or float(change.max()) > _PEAK_EFFECT_MIN * rms
-    )
+    if squares == 0.0:
+        return changes > 0
+    rms = math.sqrt(squares / before.numel())
+    moved = math.sqrt(changes / before.numel())
+    return moved > _RMS_EFFECT_MIN * rms or peak > _PEAK_EFFECT_MIN * rms

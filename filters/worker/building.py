@@ -9,6 +9,9 @@ from filters.worker.conduct import Canaries, Snapshot
 from filters.worker.subject import DRAWS, CandidateFault, Subject, resident_peak_bytes
 
 GIB = 1 << 30
+_SIZES_FIRST = 7
+"""Device memory to ask for before anything has run, in sizes of inputs and parameters: three draws, and room
+for intermediate results. Whoever needs more runs out of memory and is measured again."""
 
 
 def build(subject: Subject) -> dict[str, Any]:
@@ -17,6 +20,7 @@ def build(subject: Subject) -> dict[str, Any]:
     subject.load()
     subject.build()
     drawn = subject.draw(0)
+    subject.ask_memory(_SIZES_FIRST * trees.stored_bytes([drawn, *subject.model.parameters()]))
     subject.inputs = subject.copy(drawn)
     facts: dict[str, Any] = {"contract_fault": "", **_input_facts(subject.inputs)}
     facts["inputs_fixed"] = all(trees.same_bits(subject.inputs, subject.draw(n)) for n in range(1, DRAWS))
@@ -25,8 +29,11 @@ def build(subject: Subject) -> dict[str, Any]:
         return facts
     if subject.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(subject.device)
+        before = torch.cuda.memory_allocated(subject.device)
         subject.output = subject.forward(drawn)
         peak = torch.cuda.max_memory_allocated(subject.device)
+        subject.intermediate_bytes = peak - before
+        peak -= trees.stored_bytes(subject.inputs)  # our own copy
     else:
         subject.output = subject.forward(drawn)
         peak = resident_peak_bytes() - start_bytes
@@ -71,7 +78,7 @@ def run_as_users_do(subject: Subject) -> None:
     """
     if subject.device.type == "cpu":
         return
-    output = subject.forward(subject.draw(0, made_on=torch.device("cpu")))
+    output = subject.forward(subject.draw(0, made_on_cpu=True))
     if trees.structure(output) != trees.structure(subject.output):
         detail = "inputs that were built on the CPU and moved give an output of another structure"
         raise CandidateFault("forward_failed", detail)

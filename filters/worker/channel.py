@@ -25,6 +25,11 @@ class Channel:
         line = json.dumps({"nonce": self._nonce, "event": event, **fields}) + "\n"
         self._connection.sendall(line.encode())
 
+    def memory(self, wanted_bytes: int) -> int:
+        """Ask for another share of the device's memory; return the bytes that are granted."""
+        self.send("memory", bytes=wanted_bytes)
+        return int(self._reader.readline())
+
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the machine alone: the parent stops every other worker while this block runs."""

@@ -30,7 +30,7 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
     start = clock.seconds()
     try:
         with torch.no_grad():
-            output = compiled(*subject.fresh_inputs())
+            output = compiled(*subject.inputs)
         subject.synchronize()
     except BaseException as error:  # candidate code and the compiler may raise anything
         fault = "out_of_memory" if is_out_of_memory(error) else "compile_failed"
@@ -94,15 +94,21 @@ def _relative_rmse(value: torch.Tensor, truth: torch.Tensor) -> float:
     if not (value.is_floating_point() or value.is_complex()):
         return float((value != truth).double().mean())
     wide = torch.complex128 if value.is_complex() else torch.float64
-    difference = (value.to(wide) - truth.to(wide)).abs().square().mean().sqrt()
-    scale = truth.to(wide).abs().square().mean().sqrt()
-    return float(difference / scale) if float(scale) > 0 else float(difference)
+    difference = scale = 0.0
+    for one, right in trees.pieces(value, truth):
+        difference += float((one.to(wide) - right.to(wide)).abs().square().sum())
+        scale += float(right.to(wide).abs().square().sum())
+    return math.sqrt(difference / scale) if scale > 0 else math.sqrt(difference / max(1, value.numel()))
 
 
 def _allclose(one: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
     if one.is_floating_point() or one.is_complex():
-        rms = float(torch.linalg.vector_norm(one.abs(), dtype=torch.float64)) / math.sqrt(one.numel())
-        return torch.allclose(one, other, atol=tolerance * rms, rtol=tolerance, equal_nan=True)
+        squares = sum(float(part.abs().double().square().sum()) for (part,) in trees.pieces(one))
+        absolute = tolerance * math.sqrt(squares / max(1, one.numel()))
+        return all(
+            torch.allclose(left, right, atol=absolute, rtol=tolerance, equal_nan=True)
+            for left, right in trees.pieces(one, other)
+        )
     return torch.equal(one, other)
 
 

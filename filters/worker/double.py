@@ -24,16 +24,26 @@ _WIDE = {
 
 
 def double_output(subject: Subject) -> list[torch.Tensor] | None:
-    """Run eager in double precision; None where the task cannot: missing kernels, fixed dtypes, memory."""
+    """Run eager in double precision; None where the task cannot: missing kernels, fixed dtypes.
+
+    Raises CandidateFault where memory runs out and another try will have more.
+    """
     try:
-        model = subject.copy_of_model()._apply(_widened)
-        for module in model.modules():
-            _widen_attributes(module)
-        inputs = [trees.map_tensors(item, _widened) for item in subject.inputs]
-        with _wide_default(), _WideCasts():
-            return trees.tensors(subject.forward(inputs, model))
-    except CandidateFault:
+        with subject.guard("forward_failed", "in double precision"):
+            return _forward(subject)
+    except CandidateFault as fault:
+        if fault.fault == "out_of_memory" and not subject.job["last_try"]:
+            raise
         return None
+
+
+def _forward(subject: Subject) -> list[torch.Tensor]:
+    model = subject.copy_of_model()._apply(_widened)
+    for module in model.modules():
+        _widen_attributes(module)
+    inputs = [trees.map_tensors(item, _widened) for item in subject.inputs]
+    with _wide_default(), _WideCasts():
+        return trees.tensors(subject.forward(inputs, model))
 
 
 def _widened(tensor: torch.Tensor) -> torch.Tensor:

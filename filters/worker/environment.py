@@ -13,7 +13,7 @@ from filters.environment import Environment
 
 
 def here(job: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of `Environment` and `device_bytes`, the memory of the device (None for a CPU)."""
+    """Return the fields of `Environment`, and of each CUDA device in `cards` its name and memory in bytes."""
     cuda = job["device"] == "cuda"
     environment = Environment(
         device_name=torch.cuda.get_device_name() if cuda else _cpu_name(),
@@ -26,8 +26,9 @@ def here(job: dict[str, Any]) -> dict[str, Any]:
         compile_backend=job["compile_backend"],
         threads=job["threads"],
     )
-    device_bytes = torch.cuda.get_device_properties(0).total_memory if cuda else None
-    return dataclasses.asdict(environment) | {"device_bytes": device_bytes}
+    found = map(torch.cuda.get_device_properties, range(torch.cuda.device_count() if cuda else 0))
+    cards = [{"name": card.name, "bytes": card.total_memory} for card in found]
+    return dataclasses.asdict(environment) | {"cards": cards}
 
 
 def _cpu_name() -> str:

@@ -6,6 +6,7 @@ a fork, so the parent of all workers must not have one. Started as
 
     <- "ready"
     -> the scratch folder of a new worker, with three descriptors: channel, log, leash
+    -> "import" and names of modules to load, a line each, without descriptors
 
 It ends when the control socket closes, and the keepers end with it.
 """
@@ -26,6 +27,7 @@ from filters.worker.keeper import Assignment, keep
 
 _FILE_BYTES_MAX = 512 << 20
 """Largest file that a candidate may write, standard output included; a precompiled header takes 150 MB."""
+_MESSAGE_BYTES_MAX = 1 << 17
 _FURTHER_TASKS = 4096
 """Processes and threads that all workers together may add to those of this user."""
 
@@ -41,21 +43,26 @@ def main() -> None:
 
     if "--compile" in sys.argv:
         filters.worker.session.preload_compiler()
-    gc.collect()
-    gc.freeze()
+    _share_what_is_loaded()
     serve(control, confinement)
 
 
 def serve(control: socket.socket, confinement: Confinement) -> None:
     """Fork on request until the control socket closes."""
+    from filters.worker.session import preload
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers report by themselves; nobody waits for them
     fork = namespaces.fork_init if confinement.namespaces else os.fork
     control.send(b"ready")
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
+        message, descriptors, _, _ = socket.recv_fds(control, _MESSAGE_BYTES_MAX, 3)
         if not message:
             return
+        if not descriptors:
+            preload(message.decode().splitlines()[1:])
+            _share_what_is_loaded()
+            continue
         with contextlib.suppress(BlockingIOError):  # no more processes: the leash closes, the engine hears it
             if fork() == 0:
                 channel, log, leash = descriptors
@@ -63,6 +70,12 @@ def serve(control: socket.socket, confinement: Confinement) -> None:
                 keep(Assignment(scratch=scratch, channel=channel, log=log, leash=leash), confinement)
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _share_what_is_loaded() -> None:
+    """Keep the garbage collector from touching, and so copying, what all children share."""
+    gc.collect()
+    gc.freeze()
 
 
 def _limit_resources() -> None:

@@ -171,7 +171,7 @@ def _work(assignment: Assignment, leash: socket.socket, confinement: Confinement
             HOME=f"{assignment.scratch}/home",
             TMPDIR=f"{assignment.scratch}/home",
             TORCHINDUCTOR_CACHE_DIR=f"{assignment.scratch}/inductor",
-            TRITON_CACHE_DIR=f"{assignment.scratch}/triton",
+            TRITON_CACHE_DIR=f"{assignment.scratch}/inductor/triton",
         )
         tempfile.tempdir = None  # the server's answer, remembered
         confinement.confine_worker(assignment.scratch)

@@ -5,23 +5,27 @@ its facts are sent as soon as they are complete. The stage's own filters are ask
 reason ends the measuring, because nothing that costs more can change a rejection.
 """
 
+import contextlib
 import gc
+import importlib
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from socket import socket
 from typing import Any
 
 import torch
 
+from filters.compiler_cache import IMPORTED
 from filters.judging import first_finding
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Stage
 from filters.verdict import Claim
-from filters.worker import answers, building, clock, compiling, observing, repeatability
+from filters.worker import answers, building, clock, compiling, observing, repeatability, trees
 from filters.worker.channel import Channel
 from filters.worker.conduct import Snapshot, Watch
 from filters.worker.environment import here
@@ -29,6 +33,13 @@ from filters.worker.subject import CandidateFault, Subject, is_out_of_memory, on
 
 Facts = dict[str, Any]
 StageCall = tuple[Stage, Callable[[], Facts]]
+
+
+_LIBRARIES = ("torch.", "triton.", "sympy.")
+_GENERATED = ".compile_tasks."
+_HASHES = (("torch._inductor.codecache", "torch_key"), ("triton.runtime.cache", "triton_key"))
+_SLACK_BYTES = 3 << 29
+"""Room for what our comparisons need besides whole tensors, and for pieces that the allocator cannot use."""
 
 
 def preload_compiler() -> None:
@@ -47,6 +58,18 @@ def preload_compiler() -> None:
     install_generation_tagging_init()
 
 
+def preload(names: Iterable[str]) -> None:
+    """Import what the first compilation of a worker imported, and hash the libraries as it does.
+
+    Both are the same in every worker, and take it more than a second.
+    """
+    for name in names:
+        with contextlib.suppress(ImportError):  # a module that only exists inside another's import
+            importlib.import_module(name)
+    for module, hashing in _HASHES:
+        getattr(sys.modules.get(module), hashing, lambda: None)()
+
+
 def _use_own_headers() -> None:
     """Keep precompiled headers in this worker's cache; inductor chose their folder in the server."""
     codecache: Any = sys.modules.get("torch._inductor.codecache")
@@ -62,32 +85,67 @@ def run(connection: socket) -> None:
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(channel.job["threads"])
+    _choose_card(channel.job["card"])
     gc.collect()
     mode = channel.job["mode"]
     if mode == "environment":
         channel.send("facts", facts=here(channel.job))
     else:
         _use_own_headers()
-        _cap_device_memory(channel.job.get("device_memory_bytes"))
         subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
+        if channel.job["device_bytes"] is not None:
+            _cap_device_memory(channel.job["device_bytes"])
+            subject.ask_memory = lambda wanted: _ask_memory(channel, wanted)
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
-        _run_stages(stages, channel)
+        _run_stages(stages, subject, channel)
     channel.send("end")
 
 
-def _cap_device_memory(cap_bytes: int | None) -> None:
-    if cap_bytes is not None:
-        torch.cuda.set_per_process_memory_fraction(
-            cap_bytes / torch.cuda.get_device_properties(0).total_memory
-        )
+def _choose_card(number: int | None) -> None:
+    """Let this process see one of several devices only, so that it is `cuda:0` for everybody in it."""
+    if number is not None:
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[number] if visible else str(number)
 
 
-def _run_stages(stages: list[StageCall], channel: Channel) -> None:
+def _cap_device_memory(cap_bytes: int) -> None:
+    torch.cuda.set_per_process_memory_fraction(cap_bytes / torch.cuda.get_device_properties(0).total_memory)
+
+
+def _ask_memory(channel: Channel, wanted_bytes: float) -> None:
+    """Give back what is unused, and wait until the parent grants what comes next."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    _cap_device_memory(channel.memory(int(wanted_bytes) + _SLACK_BYTES))
+
+
+def _needed_bytes(stage: Stage, subject: Subject) -> float | None:
+    """Return what the device must hold during a stage; None where the share of the stage before is enough.
+
+    The checks keep a second draw of inputs and three more outputs beside a forward; in double precision
+    everything is there again, and larger.
+    """
+    inputs, outputs = trees.stored_bytes(subject.inputs), trees.stored_bytes(subject.output)
+    forward = subject.bytes_of_forward()
+    if stage == Stage.CONDUCT:
+        return forward + inputs + 3 * outputs
+    if stage == Stage.COMPILE:
+        return forward + outputs
+    if stage == Stage.COMPARE:
+        coarsest = compiling.lowest_precision(subject, trees.tensors(subject.output))
+        return inputs + 2 * outputs + (8 // coarsest.itemsize) * forward
+    return None
+
+
+def _run_stages(stages: list[StageCall], subject: Subject, channel: Channel) -> None:
     policy = Policy.model_validate(channel.job["policy"])
     claim = Claim(**channel.job["claim"])
     measurement = Measurement()
     for stage, measure in stages:
         channel.send("stage", stage=stage)
+        needed = _needed_bytes(stage, subject)
+        if needed is not None:
+            subject.ask_memory(needed)
         try:
             facts = _measured(measure)
         except CandidateFault as fault:
@@ -117,11 +175,17 @@ def _digest_stages(subject: Subject, channel: Channel) -> list[StageCall]:
 
 
 def _warm_stages(subject: Subject, channel: Channel) -> list[StageCall]:
-    """Fill the compiler's cache; the time counts as that of a build."""
-    return [
-        (Stage.BUILD, lambda: building.build(subject)),
-        (Stage.COMPILE, lambda: compiling.compile_model(subject)[0]),
-    ]
+    """Fill the compiler's cache, and list there what was imported for it."""
+    before = set(sys.modules)
+
+    def compile_stage() -> Facts:
+        facts = compiling.compile_model(subject)[0]
+        new = (name for name in sorted(set(sys.modules) - before) if name.startswith(_LIBRARIES))
+        text = "\n".join(name for name in new if _GENERATED not in name)
+        Path(os.environ["TORCHINDUCTOR_CACHE_DIR"], IMPORTED).write_text(text, encoding="utf-8")
+        return facts
+
+    return [(Stage.BUILD, lambda: building.build(subject)), (Stage.COMPILE, compile_stage)]
 
 
 def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
@@ -137,7 +201,9 @@ def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
 
     def compare_stage() -> Facts:
         model, output = compiled
-        facts = compiling.compare(subject, output) | timer.compiled(model)
+        facts = compiling.compare(subject, output)
+        subject.ask_memory(subject.bytes_of_forward() + trees.stored_bytes([subject.inputs, subject.output]))
+        facts |= timer.compiled(model)
         building.run_as_users_do(subject)
         return facts
 

@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import resource
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from filters.worker import trees
 from filters.worker.conduct import Watch
+from filters.worker.quick_draws import DrawnOn
 from filters.worker.randomness import seed_all
 from filters.worker.set_order import execute_with_own_sets
 
@@ -53,6 +55,10 @@ class Subject:
     """Eager output for `inputs`."""
     dtypes: set[torch.dtype] = field(default_factory=set)
     """Floating dtypes of all intermediate results, once observed."""
+    intermediate_bytes: int = 0
+    """Device memory that a forward takes beside inputs and model, its output included."""
+    ask_memory: Callable[[float], None] = field(default=lambda wanted_bytes: None)
+    """Waits until the device has so much memory for this worker; does nothing on a CPU."""
 
     def load(self, *, own_sets: bool = False) -> None:
         """Import the source from a real file: inductor, inspect and Triton need one."""
@@ -94,13 +100,14 @@ class Subject:
         if any(is_lazy(p) for p in self.model.parameters()):
             raise CandidateFault("init_failed", "Model(): lazy parameters, without values before a forward")
 
-    def draw(self, number: int, *, made_on: torch.device | None = None) -> list[Any]:
+    def draw(self, number: int, *, made_on_cpu: bool = False) -> list[Any]:
         """Return a fresh draw of inputs on the device. The same number gives the same draw.
 
-        They are made on the device as well, which is far quicker, unless another is named.
+        They are made on the device as well, which is far quicker, unless the CPU is asked for.
         """
+        place = DrawnOn(self.device) if made_on_cpu else self.device
         seed_all(_FIRST_DRAW_SEED + number)
-        with self.guard("inputs_failed", "get_inputs"), made_on or self.device:
+        with self.guard("inputs_failed", "get_inputs"), place:
             inputs = self.task.get_inputs()
         if not isinstance(inputs, list | tuple):
             raise CandidateFault("contract", f"get_inputs() returns {type(inputs).__name__}, no list")
@@ -117,6 +124,11 @@ class Subject:
             output = (self.model if model is None else model)(*inputs)
             self.synchronize()
         return output
+
+    def bytes_of_forward(self) -> int:
+        """Return the device memory that a forward needs, with inputs and model."""
+        model = [*self.model.parameters(), *self.model.buffers()]
+        return trees.stored_bytes([model, self.inputs]) + self.intermediate_bytes
 
     def fresh_inputs(self) -> list[Any]:
         """Return a copy of draw 0."""

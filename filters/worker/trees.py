@@ -8,8 +8,11 @@ from typing import Any
 import torch
 
 _INTEGER_OF_SIZE = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
+_ROUNDS = ((30, 0xBF58476D1CE4E5B9 - (1 << 64)), (27, 0x94D049BB133111EB - (1 << 64)))
+"""Constants of SplitMix64, as signed integers."""
 _CHUNK = 1 << 24
-"""Elements hashed at once; bounds the extra memory to 0.4 GB."""
+"""Elements that are hashed or compared at once; bounds the extra memory to 0.8 GB."""
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -40,6 +43,12 @@ def tensors(tree: Any) -> list[torch.Tensor]:
     return [leaf for leaf in _walk(tree) if is_plain(leaf)]
 
 
+def stored_bytes(tree: Any) -> int:
+    """Return the memory that the plain tensors hold; storage that several share counts once."""
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(tree)}
+    return sum(storages.values())
+
+
 def map_tensors(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     """Return the tree with every tensor replaced; kinds of tuples and dicts stay what they are."""
     if isinstance(tree, torch.Tensor):
@@ -65,6 +74,17 @@ def structure(tree: Any) -> str:
     if is_plain(tree):
         return f"{dtype_name(tree)}{list(tree.shape)}"
     return type(tree).__name__
+
+
+def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield matching parts of tensors of one shape, small enough that results as large do not matter."""
+    first = tensors[0]
+    if first.numel() <= _CHUNK:
+        yield tensors
+        return
+    longest = max(range(first.dim()), key=lambda dim: first.shape[dim])
+    length = max(1, _CHUNK * first.shape[longest] // first.numel())
+    yield from zip(*(tensor.split(length, longest) for tensor in tensors), strict=True)
 
 
 def dtype_name(tensor: torch.Tensor) -> str:
@@ -98,7 +118,16 @@ def digest(tree: Any) -> str:
     total = hashlib.sha256(structure(tree).encode())
     for tensor in tensors(tree):
         for chunk in bits(tensor).split(_CHUNK):
-            weights = torch.arange(1, len(chunk) + 1, device=chunk.device, dtype=torch.int64)
-            weights.mul_(0x9E3779B97F4A7C1 | 1)
-            total.update(str(int((chunk.to(torch.int64) * weights).sum())).encode())
+            total.update(str(int(_mixed(chunk).sum())).encode())
     return total.hexdigest()
+
+
+def _mixed(values: torch.Tensor) -> torch.Tensor:
+    """Return a 64-bit hash of each value with its place, by the steps of SplitMix64 (Steele et al., 2014).
+
+    A plain weighted sum would not do: signs that flip in pairs cancel in it.
+    """
+    mixed = torch.arange(len(values), device=values.device).mul_(_SPREAD).add_(values)
+    for shift, factor in _ROUNDS:
+        mixed.bitwise_xor_(mixed >> shift).mul_(factor)
+    return mixed.bitwise_xor_(mixed >> 31)

@@ -28,7 +28,7 @@ class Insistent(RuleComposer):
 
     def __init__(self, wanted: Rule, seed: int) -> None:
         operators = [Operator(name=rule.operator, kind=rule.kind, signature="unknown") for rule in RULES]
-        super().__init__(operators, CPU, seed, {"float32": 1.0})
+        super().__init__(operators, CPU, seed, dtypes={"float32": 1.0})
         self._wanted = wanted
 
     def _deal(self, index: int) -> tuple[Rule, Rule]:

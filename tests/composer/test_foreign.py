@@ -14,6 +14,7 @@ from composer.rules.foreign import own_rules
 from composer.values import normal
 from ops_crawler.crawl import crawl
 from ops_crawler.operator import Operator
+from ops_crawler.own import own_operator
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_operators"
 
@@ -68,6 +69,22 @@ def test_only_operators_of_torch_are_requested_by_name(candidates):
     for candidate in candidates:
         assert candidate.requested_ops == ()
         assert candidate.source_license == "Apache-2.0"
+
+
+def test_a_licence_is_known_only_where_every_own_operator_names_one(own):
+    from own_operators.vision import LocalContrast, merge_scales
+
+    some = [
+        own_operator(LocalContrast, layouts=("NCHW",), license="MIT"),
+        own_operator(merge_scales, layouts=("NCHW",), inputs=("NCHW",)),
+    ]
+    composer = RuleComposer(some, CPU, seed=0)
+    found = {one.source_path: one.source_license for one in map(composer.compose, range(12))}
+    licensed, unlicensed = (operator.name for operator in some)
+    assert found[licensed] == "MIT"
+    mixed = [path for path in found if licensed in path and unlicensed in path]
+    assert mixed, "no task holds both operators"
+    assert all(found[path] is None for path in mixed)
 
 
 def test_own_operators_count_as_what_runs_inside(candidates, own):

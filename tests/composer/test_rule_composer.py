@@ -152,6 +152,10 @@ def test_sources_are_plain_modules_without_literal_device_or_comment(candidates)
         assert candidate.code.count("device") == 2 * candidate.code.count("device=x.device")
 
 
+def test_lines_are_short_enough_to_read(candidates):
+    assert max(len(line) for candidate in candidates for line in candidate.code.splitlines()) <= 110
+
+
 def test_a_rule_without_its_operator_is_not_used(operators):
     few = [op for op in operators if op.name in ("torch.nn.Mish", "torch.erf", "torch.sin", "torch.hypot")]
     composer = RuleComposer(few, CPU, seed=0)

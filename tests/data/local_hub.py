@@ -101,7 +101,9 @@ class Handler(BaseHTTPRequestHandler):
                 self.hub.faults.remove(fault)
                 fault[2]()
                 if fault[1]:
-                    return self.answer(fault[1], {"error": "made to fail"})
+                    return self.answer(
+                        fault[1], {"error": "made to fail", "url": f"{self.hub.url}/datasets/you/tasks"}
+                    )
                 break
         if not path.startswith("/large/"):
             token = (self.headers.get("Authorization") or "").removeprefix("Bearer ")

@@ -126,7 +126,9 @@ def test_bad_input_is_told_in_one_line(run, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file: is there already"):
         export(tasks, "trl", tmp_path / "file")
-    with pytest.raises(InputError, match="its text is not UTF-8"):
+    with pytest.raises(
+        InputError, match=r"task 0 of 1 \(id \w{12}\): its text is not UTF-8, which no format"
+    ):
         export([dataclasses.replace(tasks[0], code="\ud83d")], "trl", tmp_path / "out")
     with pytest.raises(StorageError, match="a part of this path is a file"):
         export(tasks, "trl", tmp_path / "file" / "out")
@@ -143,3 +145,45 @@ def test_a_full_disk_leaves_nothing_half_written(small_disk, run):
     with pytest.raises(StorageError, match="the disk is full; free some space"):
         export(large, "kernelbench", small_disk / "out")
     assert list(small_disk.iterdir()) == []
+
+
+def test_a_set_of_another_version_keeps_its_baselines(run, tmp_path):
+    """Columns that this version added or dropped are no reason to lose the measured times."""
+    (file,) = run.glob("dataset/data/train-*.parquet")
+    table = pq.read_table(file)
+    older = table.drop_columns(["llm_mode", "prompt_version"]).append_column(
+        "since", pa.array([1] * len(table))
+    )
+    pq.write_table(older, tmp_path / "older.parquet")
+    tasks = read_tasks(str(tmp_path / "older.parquet"))
+    assert {task.carried["eager_ms"] for task in tasks} == {2.0}
+    assert tasks[0].ops == ("torch.exp",)
+
+
+def test_columns_of_ours_with_other_content_are_told(run, tmp_path):
+    (file,) = run.glob("dataset/data/train-*.parquet")
+    table = pq.read_table(file)
+    for name, values, told in (
+        ("eager_ms", ["fast"], "has other types than ours"),
+        ("split", ["../elsewhere"], r"row 0 has the split '../elsewhere'; name it train or validation"),
+    ):
+        place = table.schema.get_field_index(name)
+        changed = table.set_column(place, name, pa.array(values * len(table)))
+        pq.write_table(changed, tmp_path / "odd.parquet")
+        with pytest.raises(InputError, match=told):
+            read_tasks(str(tmp_path / "odd.parquet"))
+    bare = table.set_column(0, "ops", pa.array([None] * len(table), pa.string()))
+    pq.write_table(bare, tmp_path / "bare.parquet")
+    assert read_tasks(str(tmp_path / "bare.parquet"))[0].ops == ()
+
+
+@pytest.mark.parametrize("format", ["kernelbench", "trl", "verl"])
+def test_any_name_can_be_exported(tmp_path, format):
+    names = ["</script>", "\u2028 \u202e", "\ud83d", "a" * 5000, "", "../../x", "nul\x00"]
+    lines = [json.dumps({"code": f"x = {n}\n", "ops": [name]}) for n, name in enumerate(names)]
+    (tmp_path / "set.jsonl").write_text("\n".join(lines))
+    out = exported(tmp_path / "set.jsonl", format, tmp_path / "out")
+    files = [path for path in out.rglob("*") if path.is_file()]
+    assert len(files) == (len(names) if format == "kernelbench" else 1)
+    if format == "trl":
+        assert pq.read_table(files[0])["ops"].to_pylist()[2] == ["\\ud83d"]

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import huggingface_hub
 import pytest
@@ -183,6 +184,34 @@ def test_a_hub_out_of_reach_is_told(hub, release, monkeypatch):
         publish(release(1, *TABLES))
 
 
+@pytest.mark.parametrize("answer", [b"<html>log in</html>", b"{}", b"[]", b"null"])
+def test_a_server_that_is_no_hub_is_told(release, monkeypatch, answer):
+    """A log-in page of the network, say."""
+    handler = type("Other", (BaseHTTPRequestHandler,), {"do_POST": lambda self: reply(self, answer)})
+    monkeypatch.setattr(handler, "log_message", lambda *_: None)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        with pytest.raises(StorageError, match="something answers there, but no Hub; check HF_ENDPOINT"):
+            publish(release(1, *TABLES))
+        server.shutdown()
+
+
+def reply(handler, content):
+    handler.rfile.read(int(handler.headers["Content-Length"]))
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+def test_a_name_that_is_taken_by_another_kind_of_repository_is_told(hub, release):
+    hub.fail("POST /api/repos/create", 409)
+    with pytest.raises(InputError, match=r"you/tasks: not found on the Hub \(404.*check --repo"):
+        publish(release(1, *TABLES))
+    assert hub.repos == {}
+
+
 def test_a_repository_of_something_else_is_not_touched(hub, release):
     for files in ({"README.md": b"My thesis"}, {"data/train.csv": b"1,2"}):
         hub.repos[REPO] = Repo(private=True)
@@ -213,4 +242,8 @@ def test_without_a_token_nothing_is_tried(monkeypatch, tmp_path):
     monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "none"))
     with pytest.raises(InputError, match="no token for the Hub; set HF_TOKEN"):
         check_token()
+    for token in ("hf_\xe9", "hf_a hf_b"):
+        monkeypatch.setenv("HF_TOKEN", token)
+        with pytest.raises(InputError, match="holds signs that no token has; set HF_TOKEN"):
+            check_token()
     check_repo(REPO)

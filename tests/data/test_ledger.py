@@ -179,7 +179,7 @@ def test_a_full_disk_is_one_clear_line_and_the_run_goes_on_later(small_disk):
 
 def test_a_disk_without_room_for_a_new_ledger(small_disk):
     fill(small_disk / "filler")
-    with pytest.raises(LedgerError, match=r"ledger\.sqlite: "):
+    with pytest.raises(LedgerError, match=r"ledger\.sqlite: the disk is full"):
         Ledger.open(small_disk / "ledger.sqlite")
 
 

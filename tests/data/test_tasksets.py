@@ -11,7 +11,7 @@ import pytest
 from composer.candidate import Candidate
 from data.errors import InputError
 from data.files import write_candidates
-from data.tasksets import candidates_of, hub_tables, read_taskset
+from data.tasksets import hub_tables, open_taskset, read_taskset
 
 SHARED = Path(__file__).parents[3] / "shared"
 OPS_6K = SHARED / "reference" / "ops6k" / "cuda_agent_ops_6k.parquet"
@@ -165,9 +165,18 @@ def test_a_folder_of_tables(tmp_path):
 
 def test_a_set_in_the_format_of_the_hub(tmp_path, offline_hub):
     parquet(tmp_path / "train.parquet", code=["a"], ops=['["nn.ReLU"]'])
-    assert candidates_of(hub_tables(str(tmp_path)), "hub") == [
-        Candidate(index=0, name="0", code="a", requested_ops=("nn.ReLU",))
-    ]
+    (table,) = hub_tables(str(tmp_path))
+    assert table.to_pylist() == [{"code": "a", "ops": '["nn.ReLU"]'}]
+
+
+def test_tables_stand_beside_the_candidates_row_for_row(tmp_path):
+    parquet(tmp_path / "a.parquet", code=["a", "b"], level=[1, 2])
+    parquet(tmp_path / "b.parquet", code=["c"], level=[3])
+    found = open_taskset(str(tmp_path))
+    assert [task.code for task in found.candidates] == ["a", "b", "c"]
+    assert [level for table in found.tables for level in table["level"].to_pylist()] == [1, 2, 3]
+    (tmp_path / "task.py").write_text("x = 1\n")
+    assert open_taskset(str(tmp_path)).tables == []
 
 
 def test_what_cannot_be_read_is_one_clear_line(tmp_path, offline_hub):

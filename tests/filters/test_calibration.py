@@ -31,6 +31,22 @@ def test_the_profile_of_this_machine_can_be_written_and_read(calibrated):
     assert profile.tensor_bytes_max == CPU.tensor_bytes_max
 
 
+def test_an_operator_that_this_torch_cannot_estimate_or_run_is_told_and_left_out(monkeypatch):
+    def fails(rule, *rest):
+        if rule.operator == "torch.abs":
+            raise RuntimeError("aten.equal.default\nwhose result depends on values")
+        return solved(rule, *rest)
+
+    solved, lines = calibration.solved, []
+    few = [rule for rule in RULES if rule.operator in ("torch.abs", "torch.log1p")]
+    monkeypatch.setattr(calibration, "RULES", few)
+    monkeypatch.setattr(calibration, "solved", fails)
+    monkeypatch.setattr(calibration, "_WANTED_SECONDS", (1e-3,))
+    samples = calibration._samples(CPU, calibration.LayerClock("cpu"), 0.0, lines.append)
+    assert [sample.operator for sample in samples] == ["torch.log1p"]
+    assert lines[0] == "torch.abs: left out, RuntimeError: aten.equal.default"
+
+
 def test_every_rule_is_measured_even_without_budget_for_further_rounds(calibrated):
     _, lines = calibrated
     assert [line for line in lines if "left out" in line] == []

@@ -2,13 +2,17 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from data.files import read_candidates, read_operators, read_verdicts
+from filters.measurement import Measurement
 from filters.reasons import Reason
 
 GOOD_TASK = """
@@ -144,6 +148,29 @@ def test_compose_with_the_same_seed_writes_the_same_bytes(opweaver, tmp_path):
     assert [candidate.index for candidate in read_candidates(tmp_path / "a.parquet")] == list(range(6))
 
 
+def test_own_operators_of_a_file_are_used_where_the_settings_name_their_source_and_told_elsewhere(
+    opweaver, tmp_path
+):
+    source = "examples.own_operators.own_operators:OwnOperators"
+    crawled = opweaver("crawl", "--out", "o.parquet", "--source", "torch", "--source", source)
+    assert crawled.returncode == 0, crawled.stderr
+    own = {operator.name for operator in read_operators(tmp_path / "o.parquet") if operator.usage}
+    command = ("compose", "--count", 2, "--seed", 1, "--operators", "o.parquet", "--out", "c.parquet")
+
+    without = opweaver(*command)
+    assert without.returncode == 0, without.stderr
+    (line,) = [line for line in without.stderr.splitlines() if line.startswith("opweaver: ")]
+    assert line.startswith("opweaver: left out, because no source in the settings has them: ")
+    assert all(name in line for name in own)
+
+    named = replace(
+        opweaver, environment=opweaver.environment | {"OPWEAVER_SOURCES": json.dumps(["torch", source])}
+    )
+    done = named(*command)
+    assert "left out" not in done.stderr
+    assert read_candidates(tmp_path / "c.parquet")[0].source_path in own
+
+
 def test_check_accepts_where_prefect_datasets_and_openai_are_not_installed(lean, task):
     done = lean("check", task(GOOD_TASK), "--json")
     assert done.returncode == 0, done.stderr
@@ -191,6 +218,49 @@ def test_filter_judges_every_candidate(lean, tmp_path, task):
         "d_broken": Reason.SYNTAX,
     }
     assert "4 verdicts: v.parquet" in done.stdout
+
+
+def test_a_killed_audit_goes_on_from_what_it_has_measured(lean, tmp_path, task):
+    for number, operator in enumerate(("tanh", "sigmoid", "erf")):
+        task(GOOD_TASK.replace("tanh", operator), f"set/{number}.py")
+    command = ("audit", "set", "--out", "v.parquet")
+    ledger = tmp_path / "v.ledger.sqlite"
+    killed = lean.start(*command)
+    while not (before := measured(ledger)):
+        assert killed.poll() is None
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+
+    stopped = lean(*command, "--deadline", 0)
+    line = f"v.parquet: the deadline passed with {len(before)} of 3 judged; run the same command again"
+    assert_last_line(stopped, 1, line)
+    assert measured(ledger) == before
+
+    done = lean(*command, "--deadline", 60)
+    assert done.returncode == 0, done.stderr
+    rows = read_verdicts(tmp_path / "v.parquet")
+    assert [row.verdict.outcome for row in rows] == ["accepted"] * 3
+    after = {row.verdict.id: row.measurement.wall_seconds for row in rows}
+    assert before.items() <= after.items()
+    assert not ledger.exists()
+
+
+def measured(path):
+    """Return the wall times in a ledger by id, whatever their environment."""
+    if not path.exists():
+        return {}
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'measurements'")
+        if not tables.fetchone()[0]:
+            return {}
+        rows = connection.execute("SELECT id, record FROM measurements").fetchall()
+    return {id: Measurement.from_json(record).wall_seconds for id, record in rows}
+
+
+def assert_last_line(done, code, part):
+    assert done.returncode == code, done.stderr
+    assert part in done.stderr.splitlines()[-1]
 
 
 def test_a_static_audit_runs_no_task(lean, tmp_path, task):

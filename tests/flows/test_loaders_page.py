@@ -27,7 +27,7 @@ def page(tmp_path, monkeypatch):
     for kind, text in BLOCKS:
         if kind == "python":
             exec(compile(text, PAGE.name, "exec"), names)
-        else:
+        elif kind == "sh":
             done = CliRunner().invoke(app, shlex.split(text)[1:], catch_exceptions=False)
             assert done.exit_code == 0, done.output
     return names

@@ -6,6 +6,8 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.cli_examples import EXAMPLES
@@ -93,6 +95,24 @@ def test_a_hub_out_of_reach_is_told(publish):
     assert_refused(done, 3, "http://127.0.0.1:9: cannot be reached", "check the network and HF_ENDPOINT")
 
 
+@pytest.mark.parametrize("endpoint", ["", "hub.example.org", "ftp://hub.example.org", "http://"])
+def test_an_endpoint_that_is_no_address_is_told(publish, endpoint):
+    assert_refused(publish("--dry-run", HF_ENDPOINT=endpoint), 2, "no address of a Hub; unset it or give one")
+
+
+def test_a_release_is_read_back_from_the_hub_without_a_word(publish, opweaver, hub, tmp_path):
+    assert publish().returncode == 0
+    known = {"HF_ENDPOINT": hub.url, "HF_TOKEN": READER, "HF_HOME": str(tmp_path / "other")}
+    reader = replace(opweaver, environment=opweaver.environment | known)
+    done = reader("report", "you/tasks", "--out", "tasks.html")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("3 rows, ")
+    done = reader("export", "you/tasks", "--format", "trl", "--out", "prompts")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = reader("report", "you/others")
+    assert_refused(done, 2, "you/others: neither here nor readable from the Hub", "check the name and the")
+
+
 def test_without_a_token_nothing_is_written(publish, run):
     before = run.dataset.stat().st_mtime_ns
     assert_refused(publish(HF_TOKEN=""), 2, "no token for the Hub; set HF_TOKEN")
@@ -105,6 +125,23 @@ def test_rows_of_others_without_a_licence_are_refused(publish, hub, run):
     change_candidates(run, source_license="MIT")
     assert publish("--dry-run").returncode == 0
     assert hub.repos == {}
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("DELETE FROM candidates WHERE place = 1", "lacks candidate 1; it is damaged"),
+        ("DROP TABLE verdicts", "lacks verdicts; it is damaged"),
+        ("UPDATE measurements SET record = '{}{'", "a record is not readable"),
+        ("PRAGMA user_version = 99", "written in layout 99, this version reads"),
+    ],
+)
+def test_a_damaged_run_is_told_and_left_as_it_is(publish, run, damage, told):
+    with sqlite3.connect(run.ledger) as connection:
+        connection.execute(damage)
+    before = (run.dataset / "README.md").read_bytes()
+    assert_refused(publish("--dry-run"), 3, "run/ledger.sqlite: ", told)
+    assert (run.dataset / "README.md").read_bytes() == before
 
 
 def test_a_run_with_open_candidates_is_refused(publish, run):
@@ -140,12 +177,29 @@ def test_an_unknown_format_and_a_full_folder_are_told(opweaver, run):
     assert_refused(opweaver("export", "run", "--format", "trl", "--out", "run"), 2, "run: is there already")
 
 
-def test_every_command_has_an_example_in_its_help(opweaver):
-    names = [command.name or command.callback.__name__ for command in app.registered_commands]
-    assert set(names) <= EXAMPLES.keys()
-    for name, example in EXAMPLES.items():
-        assert example.startswith(f"opweaver {name}")
-    assert (
-        "Example: opweaver publish runs/first --repo ORG/NAME --dry-run"
-        in opweaver("publish", "--help").stdout
-    )
+def test_every_command_has_an_example_in_its_help():
+    def commands(group, *names):
+        for name, command in group.commands.items():
+            inner = hasattr(command, "commands")
+            yield from commands(command, *names, name) if inner else [((*names, name), command)]
+
+    found = dict(commands(typer.main.get_command(app)))
+    assert {" ".join(names) for names in found} == EXAMPLES.keys()
+    for names, command in found.items():
+        shown = CliRunner().invoke(app, [*names, "--help"]).stdout
+        assert " ".join(shown.split()).endswith(f"Example: {EXAMPLES[' '.join(names)]}"), names
+        assert EXAMPLES[" ".join(names)].startswith(f"opweaver {' '.join(names)}")
+        known = {option for parameter in command.params for option in parameter.opts}
+        used = [word for word in EXAMPLES[" ".join(names)].split() if word.startswith("--")]
+        assert set(used) <= known, "the example uses options that exist"
+
+
+def test_the_shell_completes_commands_options_and_values():
+    for words, wanted in {"rep": "report", "export --form": "--format", "export --format t": "trl"}.items():
+        asking = {
+            "COMP_WORDS": f"opweaver {words}",
+            "COMP_CWORD": str(len(words.split())),
+            "_OPWEAVER_COMPLETE": "complete_bash",
+        }
+        done = CliRunner().invoke(app, [], env=asking, prog_name="opweaver")
+        assert done.stdout.split() == [wanted]

@@ -50,16 +50,46 @@ def test_sets_and_verdicts_have_reports_too(written, opweaver):
         (["unfinished"], "has no verdicts.parquet yet"),
         (["task.py", "--out", "unfinished"], "is a folder"),
         (["task.py", "--compare", "nowhere"], "no such file or folder"),
+        (["empty"], "holds no .py, .parquet or .jsonl file"),
+        (["torn"], "torn/settings.toml: missing or no settings of a run"),
+        (["a" * 300], "cannot be used (File name too long); check the path and its rights"),
+        (["task.py", "--out", "a" * 300], "cannot be used (File name too long)"),
+        (["caf\udce9"], "is not UTF-8; rename the file or folder"),
+        (["task.py", "--tasks", "task.py"], "--tasks: belongs to a verdicts.parquet"),
     ],
 )
 def test_bad_input_is_one_line(opweaver, options, told):
     (opweaver.folder / "unfinished").mkdir()
     (opweaver.folder / "unfinished/ledger.sqlite").touch()
     (opweaver.folder / "task.py").write_text("x = 1\n")
+    for name in ("empty", "torn"):
+        (opweaver.folder / name).mkdir()
+    for name in ("verdicts.parquet", "candidates.parquet", "settings.toml", "environment.json"):
+        (opweaver.folder / "torn" / name).write_bytes(b"PAR1")
     done = opweaver("report", *options)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert told in line
+
+
+def test_a_run_that_lost_a_file_says_how_to_have_it_again(written, opweaver):
+    half = shutil.copytree(written, opweaver.folder / "half")
+    (half / "candidates.parquet").unlink()
+    done = opweaver("report", "half")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "half: has no candidates.parquet yet; let `opweaver run` come to its end, or" in done.stderr
+    assert opweaver("judge", "half").returncode == 0
+    assert opweaver("report", "half").returncode == 0
+
+
+def test_a_run_whose_rows_are_all_rejected_has_a_report(written, opweaver):
+    none = shutil.copytree(written, opweaver.folder / "none")
+    settings = none / "settings.toml"
+    settings.write_text(settings.read_text().replace("eager_ms_min = 1.0", "eager_ms_min = 99.0"))
+    assert opweaver("judge", "none").returncode == 0
+    done = opweaver("report", "none")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ">too_fast</button>" in (none / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_row_is_found_opened_and_closed_by_keyboard(report, page):
@@ -139,6 +169,8 @@ def test_paper_shows_the_charts_on_white(report, page):
     try:
         assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert page.texts("#filters") == page.texts("nav") == []
+        legend = "return getComputedStyle(document.querySelector('.legend li'), '::before').printColorAdjust"
+        assert page.run(legend) == "exact", "without its colours no series is told from another"
     finally:
         page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 

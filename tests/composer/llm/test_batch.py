@@ -10,7 +10,7 @@ import pytest
 from composer.llm.batch import BatchClient, NotYetError
 from composer.llm.client import openai_client
 from composer.llm.costs import Meter
-from composer.llm.errors import CostLimitError, EndpointError
+from composer.llm.errors import CostLimitError, EndpointError, EndpointSettingsError, RequestRefusedError
 from composer.llm.requests import Request
 from composer.llm.settings import LlmSettings, Price
 
@@ -28,6 +28,7 @@ class BatchServer:
         self.answer = lambda batch, place: 200
         self.ends_as = "completed"
         self.polls_until_ended = 2
+        self.faults_at_polls = 0
 
     def post(self, path, content):
         if path == "/v1/files":
@@ -88,6 +89,10 @@ def server():
             self.send(kept.post(self.path, self.rfile.read(int(self.headers["content-length"]))))
 
         def do_GET(self):
+            if kept.faults_at_polls and self.path.startswith("/v1/batches/"):
+                kept.faults_at_polls -= 1
+                self.send_error(503)
+                return
             self.send(kept.get(self.path))
 
         def send(self, answer):
@@ -120,13 +125,13 @@ class Memory(dict):
 REQUESTS = [Request.of({"model": "m", "messages": [{"role": "user", "content": str(n)}]}) for n in range(6)]
 
 
-def ask(server, cache, meter=None, seconds=30.0):
-    """Ask for all requests; return what was said of those that failed."""
+def ask(server, cache, meter=None, seconds=30.0, requests=REQUESTS):
+    """Ask for the requests; return what was said of those that failed."""
 
     async def run():
         async with openai_client(LlmSettings(base_url=server.url)) as opened:
             client = BatchClient(opened, cache, meter or Meter(), poll_seconds=0.05)
-            for request in REQUESTS:
+            for request in requests:
                 try:
                     await client.reply(request)
                 except NotYetError:
@@ -158,7 +163,7 @@ def test_killed_while_waiting_it_waits_for_the_same_batch(server):
     assert (len(server.batches), len(cache)) == (1, 6)
 
 
-@pytest.mark.parametrize(("status", "ends_as"), [(429, "completed"), (0, "expired"), (400, "cancelled")])
+@pytest.mark.parametrize(("status", "ends_as"), [(429, "completed"), (0, "expired"), (500, "cancelled")])
 def test_what_a_batch_left_unanswered_goes_into_another(server, status, ends_as):
     server.answer = lambda batch, place: status if batch == 0 and place % 2 else 200
     server.ends_as = ends_as
@@ -168,11 +173,63 @@ def test_what_a_batch_left_unanswered_goes_into_another(server, status, ends_as)
     assert [len(server.files[batch["input_file_id"]]) for batch in server.batches] == [6, 3]
 
 
-def test_what_is_never_answered_is_told(server):
-    server.answer = lambda batch, place: 400 if place == 0 else 200
+def test_what_is_never_answered_is_told_and_asked_for_again_by_the_next_start(server):
+    server.answer = lambda batch, place: 500 if place == 0 else 200
     cache = Memory()
-    assert ask(server, cache) == ["status 400"]
+    assert ask(server, cache) == ["status 500"]
     assert len(cache) == 5
+    server.answer = lambda batch, place: 200
+    assert ask(server, cache) == []
+    assert [len(server.files[batch["input_file_id"]]) for batch in server.batches] == [6, 1, 1]
+
+
+def test_a_refused_request_is_not_sent_again(server):
+    server.answer = lambda batch, place: 400 if place == 2 else 200
+    cache = Memory()
+
+    async def run():
+        async with openai_client(LlmSettings(base_url=server.url)) as opened:
+            client = BatchClient(opened, cache, Meter(), poll_seconds=0.05)
+            for request in REQUESTS:
+                with pytest.raises(NotYetError):
+                    await client.reply(request)
+            assert await client.ask() == []
+            with pytest.raises(RequestRefusedError, match="status 400"):
+                await client.reply(REQUESTS[2])
+
+    asyncio.run(run())
+    assert (len(server.batches), len(cache)) == (1, 5)
+
+
+def test_where_all_is_refused_the_settings_are_wrong(server):
+    server.answer = lambda batch, place: 400
+    with pytest.raises(EndpointSettingsError, match=r"fit section \[llm\] of the settings \(status 400\)"):
+        ask(server, Memory())
+
+
+def test_a_longer_run_waits_for_the_batch_of_the_shorter_one(server):
+    cache = Memory()
+    server.polls_until_ended = 10**6
+    with pytest.raises(TimeoutError):
+        ask(server, cache, seconds=0.3, requests=REQUESTS[1:4])
+    server.polls_until_ended = 1
+    assert ask(server, cache) == []
+    assert [len(server.files[batch["input_file_id"]]) for batch in server.batches] == [3, 3]
+    assert len(cache) == 6
+
+
+def test_a_fault_while_it_waits_does_not_end_the_wait(server):
+    server.faults_at_polls = 2
+    cache = Memory()
+    assert ask(server, cache) == []
+    assert (server.faults_at_polls, len(server.batches), len(cache)) == (0, 1, 6)
+
+
+@pytest.mark.parametrize("answer", [b"<html>hello</html>", b"[]", b'{"data": [{"id": "scripted"}]}'])
+def test_where_no_batch_api_is_it_is_told(server, answer):
+    server.get = server.post = lambda *request: answer
+    with pytest.raises(EndpointSettingsError, match="no Batch API here; leave out --batch"):
+        ask(server, Memory())
 
 
 def test_a_failed_batch_says_why(server):

@@ -8,7 +8,13 @@ import pytest
 
 from composer.llm.client import ChatClient, openai_client
 from composer.llm.costs import Meter
-from composer.llm.errors import CostLimitError, EndpointError, NoReplyError, RequestRefusedError
+from composer.llm.errors import (
+    CostLimitError,
+    EndpointError,
+    EndpointSettingsError,
+    NoReplyError,
+    RequestRefusedError,
+)
 from composer.llm.replies import code_of
 from composer.llm.requests import Request
 from composer.llm.settings import LlmSettings, Price
@@ -110,10 +116,10 @@ def test_a_server_that_never_answers_is_asked_a_second_time(endpoint, answers):
 
 def test_a_late_answer_to_a_try_that_was_given_up_changes_nothing(endpoint, answers):
     server = endpoint(
-        lambda number, body: answers(content="late", seconds=1.2) if number == 0 else answers(seconds=0.5)
+        lambda number, body: answers(content="late", seconds=2.2) if number == 0 else answers(seconds=0.5)
     )
     cache = Memory()
-    _, (reply,) = ask(server.url, requests(1), cache, request_seconds=2)
+    _, (reply,) = ask(server.url, requests(1), cache, request_seconds=4)
     time.sleep(0.5)
     assert cache.replies() == [reply]
     assert code_of(reply).fault is None
@@ -157,24 +163,36 @@ def test_an_address_where_nobody_listens_is_told_soon():
     _, (error,) = ask("http://127.0.0.1:9/v1", requests(1))
     assert isinstance(error, EndpointError)
     assert "http://127.0.0.1:9/v1: 3 tries in a row failed, the last one with: no connection" in str(error)
+    assert "correct llm.base_url or OPENAI_BASE_URL" in str(error)
+
+
+def test_an_address_where_something_else_answers_is_told_soon(endpoint, answers):
+    page = answers(body=b"<html>Welcome</html>", headers={"content-type": "text/html"})
+    server = endpoint(lambda number, body: page)
+    _, (error,) = ask(server.url, requests(1))
+    assert "3 tries in a row failed, the last one with: an answer that is no chat completion" in str(error)
+    assert "correct llm.base_url or OPENAI_BASE_URL (most end in /v1)" in str(error)
+    assert len(server.bodies) == 3
 
 
 @pytest.mark.parametrize(
-    ("fault", "part"),
+    ("fault", "kind", "part"),
     [
-        ({"status": 401}, "the key is refused"),
-        ({"status": 404}, "no such address or model"),
-        ({"status": 400}, "refuses the request"),
+        ({"status": 401}, EndpointSettingsError, "the key is refused"),
+        ({"status": 404}, EndpointSettingsError, "no such address or model"),
+        ({"status": 405}, EndpointSettingsError, "no such address or model"),
+        ({"status": 400}, EndpointSettingsError, "refuses the request"),
         (
             {"status": 429, "body": b'{"error": {"message": "pay", "code": "insufficient_quota"}}'},
+            EndpointError,
             "quota is used up",
         ),
     ],
 )
-def test_what_will_not_pass_is_asked_once(endpoint, answers, fault, part):
+def test_what_will_not_pass_is_asked_once(endpoint, answers, fault, kind, part):
     server = endpoint(lambda number, body: answers(**fault))
     _, (error,) = ask(server.url, requests(1))
-    assert isinstance(error, EndpointError)
+    assert type(error) is kind
     assert part in str(error)
     assert len(server.bodies) == 1
 
@@ -186,8 +204,29 @@ def test_one_refused_request_among_others_is_its_own_matter(endpoint, answers):
 
 
 def test_without_key_and_address_it_is_said_what_to_set():
-    with pytest.raises(EndpointError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
+    with pytest.raises(EndpointSettingsError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
         openai_client(LlmSettings())
+
+
+@pytest.mark.parametrize("key", ["abc\n", "schlüssel", "Bearer abc"])
+def test_a_key_that_cannot_be_one_is_told_but_not_shown(monkeypatch, key):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    with pytest.raises(EndpointSettingsError) as error:
+        openai_client(LlmSettings())
+    assert str(error.value).startswith("OPENAI_API_KEY: holds a space")
+    assert key.strip() not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:8000/v1", "http://[bad/v1", "http://localhost:99999/v1", "http:///v1", "http://a b"],
+)
+def test_what_is_no_address_is_told_with_its_place(monkeypatch, address):
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with pytest.raises(EndpointSettingsError, match=r"^OPENAI_BASE_URL: .* is no address; give one such as"):
+        openai_client(LlmSettings())
+    with pytest.raises(EndpointSettingsError, match=r"^llm\.base_url: .* is no address"):
+        openai_client(LlmSettings(base_url=address))
 
 
 def test_the_limit_of_costs_is_not_passed(endpoint):

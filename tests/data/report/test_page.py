@@ -104,3 +104,10 @@ def test_a_release_stays_below_five_megabytes(release, tmp_path):
     size = (tmp_path / "report.html").stat().st_size
     assert size < 5 * MEGABYTE
     assert len(reported.members) == 6000
+
+
+def test_names_that_no_file_can_hold_become_their_escapes(tmp_path):
+    row = {"code": "x = '\ud83d'\n", "name": "\ud83d </script>", "ops": ["\udfff"]}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row))
+    write_report(tmp_path / "report.html", read_task_set(str(tmp_path / "set.jsonl")))
+    assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 import torch
 
@@ -187,12 +189,18 @@ class Model(nn.Module):
         return self.scale * getattr(x, "tensor", x)"""
 
 
-def test_inputs_that_were_built_on_the_cpu_are_moved_and_run(subject):
+@pytest.fixture
+def plain_draws(monkeypatch):
+    """Nothing can be drawn on the device that stands for a GPU here."""
+    monkeypatch.setattr("filters.worker.subject.DrawnOn", lambda device: contextlib.nullcontext())
+
+
+def test_inputs_that_were_built_on_the_cpu_are_moved_and_run(subject, plain_draws):
     made = on_meta(subject(ON_ITS_OWN_DEVICE, built=False))
     run_as_users_do(made)
 
 
-def test_inputs_that_cannot_be_moved_are_told(subject):
+def test_inputs_that_cannot_be_moved_are_told(subject, plain_draws):
     made = on_meta(subject(ON_ITS_OWN_DEVICE, "[Holder(torch.randn(8, 16))]", built=False))
     fault = fault_of(lambda: run_as_users_do(made))
     assert fault.fault == "forward_failed"

@@ -101,6 +101,13 @@ def test_different_bits_and_digests(left, right):
     assert trees.digest(left) != trees.digest(right) or trees.leaves(right)[-1] == 3
 
 
+def test_no_flip_of_signs_goes_unnoticed():
+    values = torch.randn(12)
+    digests = {trees.digest(values * (1 - 2 * torch.randint(0, 2, (12,)))) for _ in range(2000)}
+    different = 4096 * (1 - (1 - 1 / 4096) ** 2000)
+    assert len(digests) == pytest.approx(different, rel=0.05)
+
+
 def test_leaves_that_are_no_tensors_are_compared_by_value():
     assert trees.same_bits([1.5, "a", float("nan")], [1.5, "a", float("nan")])
     assert not trees.same_bits([1.5], [2.5])
@@ -121,3 +128,19 @@ def test_the_digest_of_parts_tells_where_they_end(monkeypatch):
     changed[[3, 67]] = changed[[67, 3]]
     assert trees.digest(changed) != in_parts
     assert trees.digest(tensor.clone()) == in_parts
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 50), (50, 3), (2, 3, 40), (), (0, 4)])
+def test_pieces_are_small_and_make_up_the_whole(shape, monkeypatch):
+    monkeypatch.setattr(trees, "_CHUNK", 20)
+    one = torch.randn(shape)
+    other = torch.zeros(()).expand(shape)
+    parts = list(trees.pieces(one, other))
+    assert all(part.numel() <= max(20, 2 * 3) and rest.shape == part.shape for part, rest in parts)
+    assert sum(float(part.double().sum()) for part, _ in parts) == pytest.approx(float(one.double().sum()))
+    assert sum(part.numel() for part, _ in parts) == one.numel()
+
+
+def test_shared_and_expanded_storage_counts_once():
+    base = torch.zeros(1000)
+    assert trees.stored_bytes([base, {"half": base[:500]}, torch.ones(1).expand(50), None]) == 4004
