@@ -13,7 +13,8 @@ Docstrings, annotations, logging and most decorators go; the fixed table of the 
 | `BaseModelOutput` and other records | a named tuple with the same fields |
 | `transformers.initialization` | `torch.nn.init`, which it wraps |
 | `np.sqrt`, `np.prod`, `np.pi` ... on plain numbers | the same of `math` |
-| questions about tracing, compiling, flash attention and Apple's device | False |
+| questions about tracing, compiling, flash attention, Apple's and the meta device | False |
+| `device="cpu"` of what a constructor makes | nothing; layers are built on the CPU anyway |
 | tests whether something is a cache of the library | False |
 
 `ACT2FN` is bound later, to the activation that the recorded configuration asks for (`binding`).
@@ -138,7 +139,7 @@ class _Cleaner(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         right = node.comparators[0]
-        if isinstance(right, ast.Constant) and right.value == "mps":
+        if isinstance(right, ast.Constant) and right.value in ("mps", "meta"):
             return ast.Constant(isinstance(node.ops[0], ast.NotEq))
         return node
 
@@ -157,6 +158,7 @@ class _Cleaner(ast.NodeTransformer):
             return ast.Call(node.args[0], node.args[3:], [])
         if name in _FALSE:
             return ast.Constant(False)
+        node.keywords = [one for one in node.keywords if not _is_cpu(one)]
         if name == "isinstance" and len(node.args) == 2 and _only_caches(node.args[1]):
             return ast.Constant(False)
         if name == "cast" and len(node.args) == 2 and isinstance(node.func, ast.Name):
@@ -169,6 +171,15 @@ class _Cleaner(ast.NodeTransformer):
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
             node.body = node.body[1:]
         node.body = node.body or [ast.Pass()]
+
+
+def _is_cpu(argument: ast.keyword) -> bool:
+    """Whether an argument asks for the CPU, on which layers are built anyway."""
+    return (
+        argument.arg == "device"
+        and isinstance(argument.value, ast.Constant)
+        and argument.value.value == "cpu"
+    )
 
 
 def _base(base: ast.expr) -> ast.expr:
