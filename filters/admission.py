@@ -15,8 +15,6 @@ FURTHER_TRY = 3
 """A worker whose memory ran out starts again with so many times as much."""
 _USABLE_SHARE = 0.85
 """The rest is for the contexts of the workers (0.5 GiB each) and what escapes the allocator."""
-
-
 _HEADROOM_SHARE = 1 / 3
 """Kept from newcomers while others are at work, so that these need not wait with all that they hold."""
 

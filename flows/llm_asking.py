@@ -5,10 +5,13 @@ where it stopped.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+import signal
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, TypeVar
 
 from composer.candidate import Candidate
 from composer.llm.batch import BatchClient, NotYetError
@@ -27,6 +30,8 @@ from flows.llm_settings import price_of
 from flows.progress import Progress
 from flows.settings import Settings
 from ops_crawler.operator import Operator
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +87,7 @@ class Asking:
         """
         with progress.stage(f"asking {self.composer.model}", len(jobs), note=self._meter.line):
             ask = self._in_batches if self._settings.batch else self._all
-            done, failures = asyncio.run(ask(jobs, progress))
+            done, failures = _until_interrupted(ask(jobs, progress))
         if failures:
             raise InfrastructureError(
                 f"{len(failures)} of {len(jobs)} requests failed, the last one: {failures[-1]}; replies so "
@@ -161,6 +166,35 @@ class Asking:
             if correction is None:
                 return candidate
             request, turn = correction, turn + 1
+
+
+def _until_interrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end; Ctrl-C cancels all that is under way and raises KeyboardInterrupt.
+
+    It cancels again every second: libraries have been seen to swallow a cancellation, or to turn it into a
+    failed request.
+    """
+    interrupted = False
+
+    def cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+        nonlocal interrupted
+        interrupted = True
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.call_later(1.0, cancel_all, loop)
+
+    async def watched() -> T:
+        loop = asyncio.get_running_loop()
+        if threading.current_thread() is threading.main_thread():
+            loop.add_signal_handler(signal.SIGINT, cancel_all, loop)
+        return await work
+
+    try:
+        return asyncio.run(watched())
+    except BaseException:
+        if interrupted:
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _meter(composer: LlmComposer, cache: ReplyCache) -> Meter:

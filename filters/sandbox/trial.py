@@ -42,7 +42,7 @@ def outcome_in_child(attempt: Attempt, fork: Callable[[], int]) -> str | None:
         outcome = b""
         try:
             attempt()
-        except BaseException as error:
+        except BaseException as error:  # a child has nobody above it; the parent is told
             outcome = (str(error) or type(error).__name__).encode()
         os.write(write_end, outcome[:4000])
         os._exit(bool(outcome))

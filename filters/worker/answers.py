@@ -111,11 +111,7 @@ class TrivialAnswers:
             return any(self._is_input(leaf, t) for t in trees.tensors(inputs))
         if name == "other_draw":
             return self._previous is None or _passes(self._previous[position], leaf, self.tolerance)
-        answer = (
-            torch.zeros((), dtype=leaf.dtype, device=leaf.device).expand_as(leaf)
-            if name == "zeros"
-            else self._constants[position]
-        )
+        answer = _filled(leaf, 0) if name == "zeros" else self._constants[position]
         return _passes(answer, leaf, self.tolerance)
 
     def _is_input(self, leaf: torch.Tensor, tensor: torch.Tensor) -> bool:
@@ -138,9 +134,13 @@ class TrivialAnswers:
 def _constant_like(leaf: torch.Tensor) -> torch.Tensor:
     """Return the best constant for one leaf: the mean, or the most frequent value of integers."""
     if leaf.is_floating_point() or leaf.is_complex():
-        mean = leaf.mean(dtype=_wide(leaf)).item()
-        return torch.tensor(mean, dtype=leaf.dtype, device=leaf.device).expand_as(leaf)
+        return _filled(leaf, leaf.mean(dtype=_wide(leaf)).item())
     return leaf.flatten()[:: max(1, leaf.numel() // 4096)].mode().values.expand_as(leaf)
+
+
+def _filled(leaf: torch.Tensor, value: complex) -> torch.Tensor:
+    """Return a tensor like `leaf` with one value everywhere, which takes no memory."""
+    return torch.tensor(value, dtype=leaf.dtype, device=leaf.device).expand_as(leaf)
 
 
 def _wide(leaf: torch.Tensor) -> torch.dtype:

@@ -20,7 +20,7 @@ def build(subject: Subject) -> dict[str, Any]:
     subject.load()
     subject.build()
     drawn = subject.draw(0)
-    subject.ask_memory(_SIZES_FIRST * trees.stored_bytes([drawn, *subject.model.parameters()]))
+    subject.ask_memory(lambda: _SIZES_FIRST * trees.stored_bytes([drawn, *subject.model.parameters()]))
     subject.inputs = subject.copy(drawn)
     facts: dict[str, Any] = {"contract_fault": "", **_input_facts(subject.inputs)}
     facts["inputs_fixed"] = all(trees.same_bits(subject.inputs, subject.draw(n)) for n in range(1, DRAWS))

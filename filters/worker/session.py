@@ -13,6 +13,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from socket import socket
 from typing import Any
@@ -95,7 +96,7 @@ def run(connection: socket) -> None:
         subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
         if channel.job["device_bytes"] is not None:
             _cap_device_memory(channel.job["device_bytes"])
-            subject.ask_memory = lambda wanted: _ask_memory(channel, wanted)
+            subject.ask_memory = lambda wanted: _ask_memory(channel, wanted())
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
         _run_stages(stages, subject, channel)
     channel.send("end")
@@ -119,22 +120,29 @@ def _ask_memory(channel: Channel, wanted_bytes: float) -> None:
     _cap_device_memory(channel.memory(int(wanted_bytes) + _SLACK_BYTES))
 
 
-def _needed_bytes(stage: Stage, subject: Subject) -> float | None:
-    """Return what the device must hold during a stage; None where the share of the stage before is enough.
-
-    The checks keep a second draw of inputs and three more outputs beside a forward; in double precision
-    everything is there again, and larger.
-    """
+def _bytes_to_conduct(subject: Subject) -> int:
+    """Return what the checks keep at once: a second draw and three more outputs beside a forward."""
     inputs, outputs = trees.stored_bytes(subject.inputs), trees.stored_bytes(subject.output)
-    forward = subject.bytes_of_forward()
-    if stage == Stage.CONDUCT:
-        return forward + inputs + 3 * outputs
-    if stage == Stage.COMPILE:
-        return forward + outputs
-    if stage == Stage.COMPARE:
-        coarsest = compiling.lowest_precision(subject, trees.tensors(subject.output))
-        return inputs + 2 * outputs + (8 // coarsest.itemsize) * forward
-    return None
+    return subject.bytes_of_forward() + inputs + 3 * outputs
+
+
+def _bytes_to_compile(subject: Subject) -> int:
+    return subject.bytes_of_forward() + trees.stored_bytes(subject.output)
+
+
+def _bytes_to_compare(subject: Subject) -> int:
+    """Return what a forward in double precision needs: everything is there again, and larger."""
+    coarsest = compiling.lowest_precision(subject, trees.tensors(subject.output))
+    inputs, outputs = trees.stored_bytes(subject.inputs), trees.stored_bytes(subject.output)
+    return inputs + 2 * outputs + (8 // coarsest.itemsize) * subject.bytes_of_forward()
+
+
+_NEEDS = {
+    Stage.CONDUCT: _bytes_to_conduct,
+    Stage.COMPILE: _bytes_to_compile,
+    Stage.COMPARE: _bytes_to_compare,
+}
+"""Device memory to ask for before a stage; where none is named, the share of the stage before is enough."""
 
 
 def _run_stages(stages: list[StageCall], subject: Subject, channel: Channel) -> None:
@@ -143,9 +151,8 @@ def _run_stages(stages: list[StageCall], subject: Subject, channel: Channel) -> 
     measurement = Measurement()
     for stage, measure in stages:
         channel.send("stage", stage=stage)
-        needed = _needed_bytes(stage, subject)
-        if needed is not None:
-            subject.ask_memory(needed)
+        if stage in _NEEDS:
+            subject.ask_memory(partial(_NEEDS[stage], subject))
         try:
             facts = _measured(measure)
         except CandidateFault as fault:
@@ -202,7 +209,9 @@ def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
     def compare_stage() -> Facts:
         model, output = compiled
         facts = compiling.compare(subject, output)
-        subject.ask_memory(subject.bytes_of_forward() + trees.stored_bytes([subject.inputs, subject.output]))
+        subject.ask_memory(
+            lambda: subject.bytes_of_forward() + trees.stored_bytes([subject.inputs, subject.output])
+        )
         facts |= timer.compiled(model)
         building.run_as_users_do(subject)
         return facts

@@ -57,8 +57,8 @@ class Subject:
     """Floating dtypes of all intermediate results, once observed."""
     intermediate_bytes: int = 0
     """Device memory that a forward takes beside inputs and model, its output included."""
-    ask_memory: Callable[[float], None] = field(default=lambda wanted_bytes: None)
-    """Waits until the device has so much memory for this worker; does nothing on a CPU."""
+    ask_memory: Callable[[Callable[[], float]], None] = field(default=lambda wanted_bytes: None)
+    """Waits until the device has so many bytes for this worker; on a CPU it does not even count them."""
 
     def load(self, *, own_sets: bool = False) -> None:
         """Import the source from a real file: inductor, inspect and Triton need one."""

@@ -32,8 +32,10 @@ def _walk(tree: Any) -> Iterator[Any]:
 
 
 def is_plain(leaf: Any) -> bool:
-    """True for tensors whose bits can be read: not sparse, nested, quantized or without storage."""
+    """True for tensors whose bits can be read: not sparse, nested, quantized, without storage or wrapped."""
     if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+        return False
+    if type(leaf).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
     return not (leaf.is_nested or leaf.is_quantized or leaf.is_meta)
 

@@ -155,6 +155,11 @@ REJECTED = {
     ),
     "returns a number": (passing_on("float(x.sum())"), None, Reason.UNSUPPORTED_OUTPUT),
     "returns a sparse tensor": (passing_on("x.relu().to_sparse()"), None, Reason.UNSUPPORTED_OUTPUT),
+    "returns a masked tensor": (
+        passing_on("torch.masked.masked_tensor(x, x > 0)"),
+        None,
+        Reason.UNSUPPORTED_OUTPUT,
+    ),
     "returns nothing": (passing_on("(None, None)"), None, Reason.UNSUPPORTED_OUTPUT),
     "a part of the output is empty": (passing_on("(x.sin(), x[:0])"), None, Reason.EMPTY_OUTPUT),
     "a part of the output is NaN": (

@@ -1,9 +1,13 @@
 """`opweaver compose --composer llm` against a scripted endpoint: what is asked and kept, how it resumes."""
 
+import asyncio
 import importlib.util
 import json
+import os
 import signal
+import threading
 import time
+from contextlib import suppress
 
 import pytest
 import torch
@@ -15,7 +19,7 @@ from data.files import read_candidates
 from data.ledger import Ledger
 from filters.judging.source import source_finding
 from filters.policy import Policy
-from flows import llm_compose
+from flows import llm_asking, llm_compose
 from flows.errors import InfrastructureError, Unfinished, UsageError
 from flows.settings import RunSettings, Settings
 from ops_crawler.crawl import survey
@@ -105,6 +109,20 @@ def test_interrupted_at_half_it_asks_exactly_for_what_is_missing(command, endpoi
     assert len(server.bodies) == 240
     assert server.most_active == 40
     assert len(read_candidates(tmp_path / "c.parquet")) == 400
+
+
+def test_ctrl_c_reaches_whoever_swallows_it_once():
+    async def stubborn():
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        llm_asking._until_interrupted(stubborn())
+    assert time.monotonic() - began < 30
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_a_wrong_task_is_corrected_with_the_exact_error(compose, endpoint, answers):

@@ -2,6 +2,7 @@ import collections
 
 import pytest
 import torch
+from torch.masked import masked_tensor
 
 from filters.worker.answers import TrivialAnswers, degenerate, disturbed, has_effect, output
 
@@ -163,6 +164,7 @@ def test_a_disturbed_tensor_has_other_values_of_the_same_kind(tensor):
         (X.long().to(torch.uint16), "uint16 tensor"),
         (torch.nested.nested_tensor([X[0], X[1, :3]]), "nested tensor"),
         (X.as_subclass(type("Mine", (torch.Tensor,), {})), "Mine"),
+        (masked_tensor(X, X > 0), "MaskedTensor"),
     ],
 )
 def test_what_a_verifier_can_compare(subject, tree, odd):
