@@ -58,6 +58,13 @@ class Closure:
         for module, name in self.definitions:
             yield name, _definition(module, name)
 
+    def copyright_of(self, text: str) -> tuple[str, ...]:
+        """Return the copyright lines of all files that a text of this closure has definitions from."""
+        standing = set(_top_level_names(ast.parse(text)))
+        homes = [module for module, name in self.definitions if name in standing]
+        lines = (line for module in [self.module, *homes] for line in _file(module).copyright)
+        return tuple(dict.fromkeys(lines))
+
     def also(self, module: str, name: str) -> "Closure":
         """Return the closure with one more definition, and all that it needs, in front."""
         return _closure(self.module, self.name, (module, name), (self.module, self.name))
@@ -121,6 +128,8 @@ class _Search:
             raise NotLiftedError("library_part", f"two definitions are called {name}")
         if len(self.open) + len(self.done) >= _DEFINITIONS_MAX:
             raise NotLiftedError("library_part", f"more than {_DEFINITIONS_MAX} definitions")
+        if _file(module).has_other_license:
+            raise NotLiftedError("other_license", module)
         node = _definition(module, name)
         if isinstance(node, ast.ClassDef) and _kind(module, name) == "model":
             raise NotLiftedError("base_model", name)
@@ -221,6 +230,14 @@ def _place(module: str, name: str) -> tuple[str, str]:
     file = _file(module)
     source, original = file.imports.get(name, ("", None))
     return (module, name) if name in file.definitions else _home(source, original or name)
+
+
+def _top_level_names(tree: ast.Module) -> Iterator[str]:
+    for part in tree.body:
+        if isinstance(part, ast.ClassDef | ast.FunctionDef):
+            yield part.name
+        elif isinstance(part, ast.Assign):
+            yield from (target.id for target in part.targets if isinstance(target, ast.Name))
 
 
 @cache

@@ -10,6 +10,8 @@ from pathlib import Path
 from ops_crawler.source import SourceError
 
 PACKAGE = "transformers"
+_FIRST_IMPORT = re.compile(r"^(?:import|from) ", re.MULTILINE)
+_LICENSE = re.compile(r"\blicen[cs]ed? |permission is hereby granted|redistribution and use", re.IGNORECASE)
 Definition = ast.ClassDef | ast.FunctionDef | ast.Assign | ast.AnnAssign
 
 
@@ -28,9 +30,17 @@ class LibraryFile:
     @cached_property
     def copyright(self) -> tuple[str, ...]:
         """The copyright lines at the head of the file, without the comment signs."""
-        head = self.path.read_text(encoding="utf-8").split("import ", 1)[0]
-        lines = re.findall(r"^#?\s*(Copyright\b.*|\(c\).*)$", head, re.MULTILINE | re.IGNORECASE)
+        lines = re.findall(r"^#?\s*(Copyright\b.*|\(c\).*)$", self._head, re.MULTILINE | re.IGNORECASE)
         return tuple(dict.fromkeys(line.strip() for line in lines))
+
+    @cached_property
+    def has_other_license(self) -> bool:
+        """Whether the head of the file names another licence than the library's own, Apache-2.0."""
+        return "Apache License" not in self._head and _LICENSE.search(self._head) is not None
+
+    @cached_property
+    def _head(self) -> str:
+        return _FIRST_IMPORT.split(self.path.read_text(encoding="utf-8"), maxsplit=1)[0]
 
 
 @cache

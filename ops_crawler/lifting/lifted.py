@@ -7,7 +7,7 @@ from typing import Any
 from ops_crawler.lifting.library import family_of
 
 LICENSE = "Apache-2.0"
-"""Of the transformers library, and so of every text here."""
+"""Of the transformers library, and so of every text here; files under another one are set aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class LiftedLayer:
     """Of the closure, see `Closure.digest`."""
     library_version: str
     copyright: tuple[str, ...]
-    """Copyright lines of the file."""
+    """Copyright lines of the files that the text has definitions from; some files have none."""
     text: str
     """Imports and definitions; the class `Model` comes last."""
     parameters: tuple[str, ...]

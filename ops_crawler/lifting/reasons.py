@@ -2,6 +2,7 @@
 
 LIFTING_REASONS = {
     "same_closure": "the same text as a class that is listed, apart from names",
+    "other_license": "its file is under another licence than the library, Apache-2.0",
     "base_model": "a whole model, or needs one: it derives from the library's PreTrainedModel",
     "library_part": "needs a part of the library that a task cannot carry",
     "foreign_import": "needs a package that a task may not import",

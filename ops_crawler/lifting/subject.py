@@ -17,7 +17,7 @@ from ops_crawler.lifting.arguments import Leaf, bound, inputs_of, leaves, litera
 from ops_crawler.lifting.binding import Recorded, text_of
 from ops_crawler.lifting.bits import same_bits
 from ops_crawler.lifting.closures import ACTIVATIONS, Closure, closure_of
-from ops_crawler.lifting.library import library_version, read
+from ops_crawler.lifting.library import library_version
 from ops_crawler.lifting.lifted import LiftedLayer, Scale, layer_to_dict
 from ops_crawler.lifting.reasons import NotLiftedError
 from ops_crawler.lifting.recording import ConfigView, Occurrence, copied, is_plain
@@ -58,14 +58,14 @@ class Subject:
         scales = [Scale(name="small", arguments=tuple(map(literal, values)), inputs=tuple(inputs))]
         with contextlib.suppress(NotLiftedError, AttributeError, KeyError):
             scales += self._full_scale(recorded, inputs)
-        file = read(self.module_name)
+        text = text_of(closure, recorded)
         lifted = LiftedLayer(
             module=self.module_name,
             name=self.cls.__name__,
             digest=closure_of(self.module_name, self.cls.__name__).digest,
             library_version=library_version(),
-            copyright=file.copyright if file else (),
-            text=text_of(closure, recorded),
+            copyright=closure.copyright_of(text),
+            text=text,
             parameters=recorded.parameters,
             scales=tuple(scales),
         )

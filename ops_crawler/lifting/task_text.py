@@ -29,6 +29,10 @@ def get_init_inputs():
 """
 
 
+_LIBRARY_COPYRIGHT = "Copyright 2018- The Hugging Face team. All rights reserved."
+"""Of the library as a whole, as its file LICENSE has it; for files without a line of their own."""
+
+
 def render(layer: LiftedLayer, scale: Scale, batch: int) -> str:
     """Return the task: `Model`, `get_inputs` and `get_init_inputs`, with the licence notice on top."""
     names = [parameter.upper().strip("_") for parameter in layer.parameters]
@@ -45,7 +49,7 @@ def render(layer: LiftedLayer, scale: Scale, batch: int) -> str:
 
 def notice(layer: LiftedLayer) -> str:
     """Return the comment that names source, copyright and licence, and says what was changed."""
-    lines = layer.copyright or ("Copyright The HuggingFace Team. All rights reserved.",)
+    lines = layer.copyright or (_LIBRARY_COPYRIGHT,)
     return _NOTICE.format(
         name=layer.name,
         version=layer.library_version,
