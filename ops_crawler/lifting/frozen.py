@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ops_crawler.lifting.lift import Lifting, Name, Refusal, closures, jobs_of, lift_classes
+from ops_crawler.lifting.lift import MODULE_SECONDS, Lifting, Name, Refusal, closures, jobs_of, lift_classes
 from ops_crawler.lifting.lifted import LICENSE, LiftedLayer, layer_from, layer_to_dict
 
 FILE = Path(__file__).with_name("layers.json.gz")
@@ -43,7 +43,7 @@ class Changes:
     new: tuple[str, ...]
     gone: tuple[str, ...]
     changed: tuple[str, ...]
-    """Lifted both times, with another text or other sizes."""
+    """Lifted both times, with another text, notice or other sizes."""
     refused: tuple[str, ...]
     """No layers now, but layers in the frozen file."""
 
@@ -97,12 +97,13 @@ def changes(lifting: Lifting) -> Changes:
 def unconfirmed(found: Changes) -> Changes:
     """Return the changes that stay where the models of their families get more time.
 
-    Limits of processor time cut some large models short on one machine and not on another.
+    Limits of time cut some large models short on one machine and not on another.
     """
     before = {f"{layer.module}.{layer.name}": layer for layer in frozen().layers}
     modules = {name.rpartition(".")[0] for name in (*found.changed, *found.refused)}
     jobs = {module: names for module, names in jobs_of(closures()[0]).items() if module in modules}
-    again = {".".join(name): one for name, one in lift_classes(jobs, patience=_PATIENCE).items()}
+    tried = lift_classes(jobs, seconds=_PATIENCE * MODULE_SECONDS, patience=_PATIENCE)
+    again = {".".join(name): one for name, one in tried.items()}
     equal = {
         name
         for name, one in again.items()
@@ -117,4 +118,4 @@ def unconfirmed(found: Changes) -> Changes:
 
 def _content(layer: LiftedLayer) -> tuple[Any, ...]:
     """What two liftings of one class must agree in; the version of the library is none of it."""
-    return layer.digest, layer.text, layer.parameters, layer.scales
+    return layer.digest, layer.copyright, layer.text, layer.parameters, layer.scales

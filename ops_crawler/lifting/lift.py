@@ -1,25 +1,18 @@
 """Lift every layer class of the installed transformers, several families at once."""
 
-import json
-import os
-import subprocess
-import sys
-import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 from ops_crawler.lifting.closures import all_layer_classes, closure_of
-from ops_crawler.lifting.kept import Kept, Results
+from ops_crawler.lifting.kept import Kept
+from ops_crawler.lifting.lanes import outcomes
 from ops_crawler.lifting.lifted import LiftedLayer, layer_from
 from ops_crawler.lifting.reasons import NotLiftedError
 
-FAMILY_SECONDS = 120.0
+MODULE_SECONDS = 120.0
 """Limit for one modeling module on either side."""
 _TRIED_PER_CLOSURE = 3
 """Classes of one closure that are tried; the first that succeeds, in the order of modules, stands for all."""
@@ -113,7 +106,7 @@ def _refused(
 def lift_classes(
     jobs: Mapping[str, list[str]],
     advance: Callable[[int, int], None] = lambda done, total: None,
-    seconds: float = FAMILY_SECONDS,
+    seconds: float = MODULE_SECONDS,
     kept: Kept | None = None,
     patience: float = 1.0,
 ) -> dict[Name, LiftedLayer | Refusal]:
@@ -128,7 +121,7 @@ def lift_classes(
         if results is not None:
             found |= {(module, one["name"]): _outcome(one) for one in results}
             del waiting[module]
-    for module, results in _outcomes(waiting, seconds, patience):
+    for module, results in outcomes(waiting, seconds, patience):
         if kept:
             kept.put(module, jobs[module], results)
         found |= {(module, one["name"]): _outcome(one) for one in results}
@@ -141,93 +134,6 @@ def _outcome(fields: Mapping[str, Any]) -> LiftedLayer | Refusal:
     if "layer" in fields:
         return layer_from(fields["layer"])
     return Refusal(reason=fields["reason"], detail=fields["detail"])
-
-
-def _outcomes(
-    jobs: Mapping[str, list[str]], seconds: float, patience: float
-) -> Iterator[tuple[str, Results]]:
-    """Yield each module with what became of its classes; as many at once as there are cores."""
-    lanes = len(os.sched_getaffinity(0))
-    lanes = min(lanes, len(jobs))
-    if not jobs:
-        return
-    with tempfile.TemporaryDirectory(prefix="opweaver-lifting-") as folder, ThreadPoolExecutor(lanes) as pool:
-        idle: SimpleQueue[_Lane] = SimpleQueue()
-        opened = [_Lane(Path(folder)) for _ in range(lanes)]
-        for lane in opened:
-            idle.put(lane)
-        try:
-            running = [pool.submit(_in_lane, idle, *job, seconds, patience) for job in list(jobs.items())]
-            for finished in as_completed(running):
-                yield finished.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-            for lane in opened:
-                lane.close()
-
-
-def _in_lane(
-    idle: "SimpleQueue[_Lane]", module: str, names: list[str], seconds: float, patience: float
-) -> tuple[str, Results]:
-    lane = idle.get()
-    try:
-        return module, lane.lift(module, names, seconds, patience)
-    finally:
-        idle.put(lane)
-
-
-class _Lane:
-    """Two processes that work on one family after the other: the originals' and the extracts'."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.sides = [_start("original"), _start("extract")]
-
-    def lift(self, module: str, names: list[str], seconds: float, patience: float) -> Results:
-        recorded = self.folder / f"{module.replace('.', '_')}.pt"
-        job = {
-            "module": module,
-            "names": names,
-            "recorded": str(recorded),
-            "seconds": seconds,
-            "patience": patience,
-        }
-        for side in self.sides:
-            said = _ask(side, job)
-            if said != "done":
-                reason = "time_limit" if said == "time_limit" else "original_fails"
-                return [{"name": name, "reason": reason, "detail": f"{module}: {said}"} for name in names]
-        results: Results = json.loads(recorded.with_suffix(".json").read_text(encoding="utf-8"))
-        for file in self.folder.glob(f"{recorded.stem}*"):
-            file.unlink()
-        return results
-
-    def close(self) -> None:
-        for side in self.sides:
-            side.stdin.close()  # type: ignore[union-attr]
-            side.wait()
-
-
-def _start(side: str) -> "subprocess.Popen[str]":
-    root = Path(__file__).resolve().parents[2]
-    paths = [str(root), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return subprocess.Popen(
-        [sys.executable, "-m", "ops_crawler.lifting.server", side],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-    )
-
-
-def _ask(side: "subprocess.Popen[str]", job: Mapping[str, Any]) -> str:
-    assert side.stdin is not None
-    assert side.stdout is not None
-    side.stdin.write(json.dumps(job) + "\n")
-    side.stdin.flush()
-    return side.stdout.readline().strip() or "the process ended"
 
 
 def counts(refusals: Iterable[Refusal]) -> dict[str, int]:

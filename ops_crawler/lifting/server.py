@@ -4,33 +4,43 @@
 stdin is a job as JSON; each line on stdout says how the job of that place ended.
 """
 
+import contextlib
 import json
 import os
 import select
 import signal
 import sys
-import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ops_crawler.source import one_line
+
+READY = "ready"
+"""The first line, once everything is loaded; anything else there is the reason why not."""
 
 
 def main() -> None:
     """Serve until stdin ends."""
     side = sys.argv[1]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever the library prints is no answer
-    if side == "original":
-        from ops_crawler.lifting.original import prepare
-
-        prepare()
-    else:
-        from ops_crawler.lifting import extract
-
-        extract.prepare()
+    try:
+        _prepare(side)
+    except Exception as error:
+        answers.write(one_line(error) + "\n")
+        sys.exit(1)
+    answers.write(READY + "\n")
     for line in sys.stdin:
         answers.write(_in_child(side, json.loads(line)) + "\n")
+
+
+def _prepare(side: str) -> None:
+    if side == "original":
+        from ops_crawler.lifting.original import prepare
+    else:
+        from ops_crawler.lifting.extract import prepare
+    prepare()
 
 
 def _in_child(side: str, job: dict[str, Any]) -> str:
@@ -38,31 +48,39 @@ def _in_child(side: str, job: dict[str, Any]) -> str:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setpgid(0, 0)
+        _be_child(side, job, writer)
+    os.close(writer)
+    ready = False
+    try:
+        ready = bool(select.select([reader], [], [], job["seconds"])[0])
+        said = os.read(reader, 1000).decode(errors="replace") if ready else "time_limit"
+    finally:  # interrupted too: nobody else knows of the child
+        if not ready:
+            _kill(child)
         os.close(reader)
+        os.waitpid(child, 0)
+    return said or "died"
+
+
+def _be_child(side: str, job: dict[str, Any], writer: int) -> NoReturn:
+    """Do a job, say on the pipe how it ended, and end."""
+    try:
+        os.setpgid(0, 0)
         try:
             _work(side, job)
             said = "done"
         except Exception as error:
             said = one_line(error)
         os.write(writer, said.encode()[:1000])
+    finally:
         os._exit(0)
-    os.close(writer)
-    ready, _, _ = select.select([reader], [], [], job["seconds"])
-    said = os.read(reader, 1000).decode(errors="replace") if ready else "time_limit"
-    os.close(reader)
-    if not ready:
-        _kill(child)
-    os.waitpid(child, 0)
-    return said or "died"
 
 
 def _kill(child: int) -> None:
+    """Kill a child and whatever it started; it may not have become a group of its own yet."""
     for target in (os.killpg, os.kill):
-        try:
+        with contextlib.suppress(ProcessLookupError):
             target(child, signal.SIGKILL)
-        except ProcessLookupError:
-            time.sleep(0)
 
 
 def _work(side: str, job: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ops_crawler.lifting import lift
+from ops_crawler.lifting import lanes
 from ops_crawler.lifting.kept import Kept
 from ops_crawler.lifting.lift import Refusal, lift_classes
 
@@ -18,7 +18,7 @@ def kept(tmp_path) -> Kept:
 
 
 def test_a_module_that_is_kept_is_not_lifted_again(kept, monkeypatch):
-    monkeypatch.setattr(lift, "_start", lambda side: pytest.fail(f"started {side}"))
+    monkeypatch.setattr(lanes, "_started", lambda side: pytest.fail(f"started {side}"))
     kept.put(BERT, ["BertPooler"], [RESULT])
     assert lift_classes({BERT: ["BertPooler"]}, kept=kept) == {
         (BERT, "BertPooler"): Refusal(reason="mismatch", detail="kept")
