@@ -13,10 +13,11 @@ from flows.settings import load_settings
 from ops_crawler.operator import Operator
 
 SOURCE_HELP = (
-    "Where operators come from: torch, a name registered under opweaver.sources, package.module:object or a "
-    "folder of .py files. Give it once for each; without it, torch."
+    "Where operators come from: torch, transformers, a name registered under opweaver.sources, "
+    "package.module:object or a folder of .py files. Give it once for each; without it, torch."
 )
 _USABLE = "not set aside"
+_LAYERS = "transformers.models"
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +56,7 @@ def show_operators(operators: Sequence[Operator]) -> None:
     """Print three tables over the same operators; the sums of all three agree."""
     from flows.summary import OUT
 
-    OUT.print(_table(operators, "module", "kind", lambda op: (op.name.rpartition(".")[0], op.kind)))
+    OUT.print(_table(operators, "module", "kind", lambda op: (_module(op), op.kind)))
     OUT.print(_table(operators, "category", "", lambda op: (op.category, "")))
     reasons = Table(title="\nWhy operators are set aside", title_justify="left")
     reasons.add_column("reason")
@@ -65,6 +66,11 @@ def show_operators(operators: Sequence[Operator]) -> None:
         reasons.add_row(reason, f"{count:,}")
     reasons.add_row("sum", f"{len(operators):,}", style="bold")
     OUT.print(reasons)
+
+
+def _module(operator: Operator) -> str:
+    """Return where an operator lives; the hundreds of modules of transformers are one."""
+    return _LAYERS if operator.source == "transformers" else operator.name.rpartition(".")[0]
 
 
 def _table(

@@ -1,10 +1,14 @@
 """What `opweaver crawl` says of the layers lifted from transformers."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from ops_crawler.operator import Operator
+
+if TYPE_CHECKING:
+    from ops_crawler.lifting.lift import Lifting
 
 _NAMES_MAX = 20
 """Names that a crawl shows; the file that it writes says `not_frozen` of all of them."""
@@ -31,26 +35,40 @@ def tell_layers(operators: Sequence[Operator]) -> None:
 
 
 def verify_layers() -> None:
-    """Lift everything again and say in what that differs from the frozen layers."""
-    from flows.progress import Progress
-    from ops_crawler.lifting.frozen import changes, unconfirmed
-    from ops_crawler.lifting.lift import closures, counts, jobs_of, lift
+    """Lift everything again and say in what that differs from the frozen layers.
 
-    progress = Progress()
-    with progress.stage("lifting families", len(jobs_of(closures()[0]))):
-        lifting = lift(lambda done, total: progress.advance())
+    Raises InfrastructureError.
+    """
+    from flows.errors import InfrastructureError
+    from ops_crawler.lifting.frozen import changes, unconfirmed
+    from ops_crawler.lifting.lanes import LiftingError
+    from ops_crawler.lifting.lift import counts
+
+    try:
+        lifting = _lifted_again()
+        found = unconfirmed(changes(lifting))
+    except LiftingError as error:
+        raise InfrastructureError(f"--verify: {error}") from None
     families = {layer.family for layer in lifting.layers}
     typer.echo(
         f"lifted again: {len(lifting.layers):,} layers of {len(families)} model families give equal bits"
     )
     for reason, count in counts(lifting.refusals.values()).items():
         typer.echo(f"  {reason}: {count:,}")
-    found = unconfirmed(changes(lifting))
     typer.echo(f"layers that differ from the frozen ones: {'see below' if found else 'none'}")
     for title, names in (
         ("new", found.new), ("gone", found.gone), ("changed", found.changed), ("refused now", found.refused)
     ):  # fmt: skip
         _names(title, names)
+
+
+def _lifted_again() -> "Lifting":
+    from flows.progress import Progress
+    from ops_crawler.lifting.lift import closures, jobs_of, lift
+
+    progress = Progress()
+    with progress.stage("lifting modules", len(jobs_of(closures()[0]))):
+        return lift(lambda done, total: progress.advance())
 
 
 def _names(title: str, names: Sequence[str], at_most: int | None = None) -> None:
