@@ -17,17 +17,20 @@ from ops_crawler.lifting.lift import counts, lift
 def main(arguments: Sequence[str] | None = None) -> None:
     """Lift everything and write the file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=FILE, help="File to write.")
+    parser.add_argument("--out", type=Path, help="File to write; without it, the one of this package.")
     parser.add_argument(
         "--kept", type=Path, default=Path("runs/lifting"), help="Folder of results by module."
     )
-    parser.add_argument("--only", default="", help="Limit to modules whose name contains this.")
+    parser.add_argument("--only", default="", help="Limit to modules whose name contains this; with --out.")
     options = parser.parse_args(arguments)
+    if options.only and not options.out:
+        parser.error("--only leaves most layers out; say with --out where to write the others")
+    out = options.out or FILE
     lifting = lift(_tell, options.only, Kept(options.kept))
-    options.out.write_bytes(freeze(lifting, library_version()))
+    out.write_bytes(freeze(lifting, library_version()))
     families = {layer.family for layer in lifting.layers}
     print(f"\n{len(lifting.layers)} layers of {len(families)} families; {counts(lifting.refusals.values())}")
-    print(f"{options.out.stat().st_size:,} bytes: {options.out.name}")
+    print(f"{out.stat().st_size:,} bytes: {out.name}")
 
 
 def _tell(done: int, total: int) -> None:
