@@ -39,7 +39,7 @@ class LayerComposer:
     """Deals every usable layer once; which, and at which batch, depends on seed, profile and place alone."""
 
     def __init__(self, operators: Sequence[Operator], profile: DeviceProfile, seed: int) -> None:
-        known = {operator.name for operator in operators if operator.set_aside is None}
+        known = {operator.alias_group for operator in operators if operator.set_aside is None}
         layers = [one for one in frozen().layers if f"{one.module}.{one.name}" in known]
         fitting = [sized for layer in layers if (sized := fitted(layer, profile)) is not None]
         self.seed = seed

@@ -17,7 +17,7 @@ SOURCE_HELP = (
     "package.module:object or a folder of .py files. Give it once for each; without it, torch."
 )
 _USABLE = "not set aside"
-_LAYERS = "transformers.models"
+_TRANSFORMERS = "transformers"
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +70,7 @@ def show_operators(operators: Sequence[Operator]) -> None:
 
 def _module(operator: Operator) -> str:
     """Return where an operator lives; the hundreds of modules of transformers are one."""
-    return _LAYERS if operator.source == "transformers" else operator.name.rpartition(".")[0]
+    return _TRANSFORMERS if operator.source == "transformers" else operator.name.rpartition(".")[0]
 
 
 def _table(

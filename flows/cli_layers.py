@@ -18,18 +18,15 @@ def tell_layers(operators: Sequence[Operator]) -> None:
     """Say how many layers are usable, and in what the installed library differs from the frozen layers."""
     from ops_crawler.lifting.frozen import frozen
 
-    usable = {operator.name for operator in operators if operator.set_aside is None}
+    usable = {operator.alias_group for operator in operators if operator.set_aside is None}
     families = {name.split(".")[2] for name in usable}
     typer.echo(f"transformers: {len(usable):,} layers of {len(families)} model families stand alone")
     stored = frozen()
     frozen_names = {f"{layer.module}.{layer.name}" for layer in stored.layers}
-    closures = {
-        operator.alias_group for operator in operators if operator.set_aside in (None, "same_closure")
-    }
     versions = f"transformers {operators[0].library_version}, layers of transformers {stored.library_version}"
     lost = sorted(frozen_names - usable)
     unknown = sorted(operator.name for operator in operators if operator.set_aside == "not_frozen")
-    typer.echo(f"{versions}: {'' if lost or unknown else 'no '}differences; {len(closures):,} closures known")
+    typer.echo(f"{versions}: {'' if lost or unknown else 'no '}differences")
     _names("frozen, but changed or gone here", lost, _NAMES_MAX)
     _names("new or changed, so not frozen", unknown, _NAMES_MAX)
 

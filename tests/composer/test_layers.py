@@ -21,8 +21,8 @@ from ops_crawler.lifting.frozen import frozen
 from ops_crawler.operator import Operator
 
 LAYERS = [
-    Operator(name=f"{layer.module}.{layer.name}", kind="module", signature="unknown", source="transformers")
-    for layer in frozen().layers[::7]
+    Operator(name=name, kind="module", signature="unknown", source="transformers", alias_group=name)
+    for name in (f"{layer.module}.{layer.name}" for layer in frozen().layers[::7])
 ]
 
 
