@@ -54,7 +54,8 @@ def verify_layers() -> None:
         typer.echo(f"  {reason}: {count:,}")
     typer.echo(f"layers that differ from the frozen ones: {'see below' if found else 'none'}")
     for title, names in (
-        ("new", found.new), ("gone", found.gone), ("changed", found.changed), ("refused now", found.refused)
+        ("new", found.new), ("gone", found.gone), ("changed", found.changed),
+        ("refused now", found.refused), ("refused before", found.gained),
     ):  # fmt: skip
         _names(title, names)
 

@@ -16,6 +16,8 @@ _ACTIVATIONS_BY_KEY = {
 """Keys that stand in the library's own text, such as `get_activation("gelu")`."""
 _FORBIDDEN = frozenset("exec eval open input getattr setattr delattr globals locals vars id hash".split())
 
+_UNFILLED = frozenset({"torch.empty", "torch.Tensor", "torch.FloatTensor"})
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -142,11 +144,8 @@ class _Binder(ast.NodeTransformer):
             return self.activation(_constant(node.args[0]))
         if of_class and not node.args and not node.keywords:
             return self.activation()
-        if last_name(node.func) == "Parameter" and node.args and isinstance(node.args[0], ast.Call):
-            made = node.args[0]
-            if ast.unparse(made.func) == "torch.empty":  # holds whatever the memory held
-                drawn = ast.Call(ast.parse("torch.randn", mode="eval").body, made.args, made.keywords)
-                node.args[0] = ast.BinOp(ast.Constant(0.02), ast.Mult(), drawn)
+        if last_name(node.func) == "Parameter" and node.args:
+            node.args[0] = _drawn(node.args[0])
         return self.generic_visit(node)
 
     def attribute(self, name: str, node: ast.Call) -> Any:
@@ -207,6 +206,16 @@ class _Binder(ast.NodeTransformer):
         read = {n.id for n in ast.walk(own) if isinstance(n, ast.Name)}
         head = [f"{name} = {text}" for name, text in values.items() if name in read]
         _replace(own, _function("forward", self.recorded.forward_parameters, head))
+
+
+def _drawn(made: ast.expr) -> ast.expr:
+    """Return the values of a parameter, drawn where its constructor leaves what the memory held."""
+    if not isinstance(made, ast.Call) or ast.unparse(made.func) not in _UNFILLED:
+        return made
+    if any(isinstance(one, ast.List | ast.ListComp) for one in made.args):  # values, not sizes
+        return made
+    drawn = ast.Call(ast.parse("torch.randn", mode="eval").body, made.args, made.keywords)
+    return ast.BinOp(ast.Constant(0.02), ast.Mult(), drawn)
 
 
 def _constant(node: ast.expr) -> str:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ops_crawler.lifting.frozen import FILE, freeze
+from ops_crawler.lifting.frozen import FILE, PATIENCE, freeze
 from ops_crawler.lifting.kept import Kept
 from ops_crawler.lifting.library import library_version
 from ops_crawler.lifting.lift import counts, lift
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.only and not options.out:
         parser.error("--only leaves most layers out; say with --out where to write the others")
     out = options.out or FILE
-    lifting = lift(_tell, options.only, Kept(options.kept))
+    lifting = lift(_tell, options.only, Kept(options.kept), PATIENCE)
     out.write_bytes(freeze(lifting, library_version()))
     families = {layer.family for layer in lifting.layers}
     print(f"\n{len(lifting.layers)} layers of {len(families)} families; {counts(lifting.refusals.values())}")

@@ -12,14 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ops_crawler.lifting.lift import MODULE_SECONDS, Lifting, Name, Refusal, closures, jobs_of, lift_classes
+from ops_crawler.lifting.lift import Lifting, Name, Refusal, closures, jobs_of, lift_classes
 from ops_crawler.lifting.lifted import LICENSE, LiftedLayer, layer_from, layer_to_dict
 
 FILE = Path(__file__).with_name("layers.json.gz")
 LAYOUT = 1
 """Version of the file's layout."""
-_PATIENCE = 4.0
-"""By how much the limits are multiplied before a layer is said to differ."""
+PATIENCE = 4.0
+"""By how much the limits of time are multiplied for the frozen file, and before a layer is said to differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +46,11 @@ class Changes:
     """Lifted both times, with another text, notice or other sizes."""
     refused: tuple[str, ...]
     """No layers now, but layers in the frozen file."""
+    gained: tuple[str, ...] = ()
+    """Layers now, but refused in the frozen file."""
 
     def __bool__(self) -> bool:
-        return bool(self.new or self.gone or self.changed or self.refused)
+        return bool(self.new or self.gone or self.changed or self.refused or self.gained)
 
 
 @cache
@@ -91,6 +93,7 @@ def changes(lifting: Lifting) -> Changes:
             sorted(n for n in before.keys() & after.keys() if _content(before[n]) != _content(after[n]))
         ),
         refused=tuple(sorted(before.keys() & refused)),
+        gained=tuple(sorted((after.keys() - before.keys()) & known)),
     )
 
 
@@ -102,7 +105,7 @@ def unconfirmed(found: Changes) -> Changes:
     before = {f"{layer.module}.{layer.name}": layer for layer in frozen().layers}
     modules = {name.rpartition(".")[0] for name in (*found.changed, *found.refused)}
     jobs = {module: names for module, names in jobs_of(closures()[0]).items() if module in modules}
-    tried = lift_classes(jobs, seconds=_PATIENCE * MODULE_SECONDS, patience=_PATIENCE)
+    tried = lift_classes(jobs, patience=PATIENCE)
     again = {".".join(name): one for name, one in tried.items()}
     equal = {
         name

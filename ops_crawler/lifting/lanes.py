@@ -16,6 +16,8 @@ from ops_crawler.lifting.kept import Results
 from ops_crawler.lifting.server import READY
 
 _ENDED = "the process ended"
+_LANE_BYTES = 5 * 2**30
+"""Most memory that the library's largest models, built narrow, were seen to need in one process."""
 
 
 class LiftingError(RuntimeError):
@@ -25,14 +27,14 @@ class LiftingError(RuntimeError):
 def outcomes(
     jobs: Mapping[str, Sequence[str]], seconds: float, patience: float
 ) -> Iterator[tuple[str, Results]]:
-    """Yield each module with what became of its classes; as many at once as there are cores.
+    """Yield each module with what became of its classes; as many at once as cores and memory allow.
 
     `seconds` limits each module on either side; `patience` multiplies the limits for its models. Raises
     `LiftingError`.
     """
     if not jobs:
         return
-    lanes = min(len(os.sched_getaffinity(0)), len(jobs))
+    lanes = min(len(jobs), len(os.sched_getaffinity(0)), max(1, _memory_bytes() // _LANE_BYTES))
     with tempfile.TemporaryDirectory(prefix="opweaver-lifting-") as folder, ThreadPoolExecutor(lanes) as pool:
         idle: SimpleQueue[_Lane] = SimpleQueue()
         opened = [_Lane(Path(folder)) for _ in range(lanes)]
@@ -46,6 +48,14 @@ def outcomes(
             pool.shutdown(wait=False, cancel_futures=True)
             for lane in opened:
                 lane.close()
+
+
+def _memory_bytes() -> int:
+    """Return the memory of this machine, or of the container in which this runs."""
+    whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    file = Path("/sys/fs/cgroup/memory.max")
+    limit = file.read_text(encoding="ascii").strip() if file.is_file() else "max"
+    return whole if limit == "max" else min(whole, int(limit))
 
 
 def _in_lane(

@@ -56,14 +56,16 @@ def lift(
     advance: Callable[[int, int], None] = lambda done, total: None,
     only: str = "",
     kept: Kept | None = None,
+    patience: float = 1.0,
 ) -> Lifting:
     """Return all layers; `advance` is told after each module, `only` limits to modules that contain it.
 
-    What is in `kept` is not done again, and what is done is put there.
+    What is in `kept` is not done again, and what is done is put there. `patience` multiplies all limits of
+    time.
     """
     digests, unread = closures()
     jobs = {module: names for module, names in jobs_of(digests).items() if only in module}
-    found = lift_classes(jobs, advance, kept=kept)
+    found = lift_classes(jobs, advance, kept=kept, patience=patience)
     layers: list[LiftedLayer] = []
     refusals = {name: refusal for name, refusal in unread.items() if only in name[0]}
     for names in _by_closure(digests):
@@ -112,7 +114,7 @@ def lift_classes(
 ) -> dict[Name, LiftedLayer | Refusal]:
     """Return what becomes of these classes, given by module.
 
-    `seconds` limits each module on either side; `patience` multiplies the limits for its models.
+    `seconds` limits each module on either side; `patience` multiplies that and the limits for its models.
     """
     found: dict[Name, LiftedLayer | Refusal] = {}
     waiting = dict(jobs)
@@ -121,7 +123,7 @@ def lift_classes(
         if results is not None:
             found |= {(module, one["name"]): _outcome(one) for one in results}
             del waiting[module]
-    for module, results in outcomes(waiting, seconds, patience):
+    for module, results in outcomes(waiting, seconds * patience, patience):
         if kept:
             kept.put(module, jobs[module], results)
         found |= {(module, one["name"]): _outcome(one) for one in results}

@@ -18,6 +18,8 @@ from ops_crawler.source import one_line
 READY = "ready"
 """The first line, once everything is loaded; anything else there is the reason why not."""
 
+_ENDINGS = (signal.SIGINT, signal.SIGTERM)
+
 
 def main() -> None:
     """Serve until stdin ends."""
@@ -46,12 +48,14 @@ def _prepare(side: str) -> None:
 def _in_child(side: str, job: dict[str, Any]) -> str:
     """Return `done`, `time_limit` or what went wrong, on one line."""
     reader, writer = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)  # until whoever is told to end knows of the child
     child = os.fork()
     if child == 0:
         _be_child(side, job, writer)
-    os.close(writer)
     ready = False
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
+        os.close(writer)
         ready = bool(select.select([reader], [], [], job["seconds"])[0])
         said = os.read(reader, 1000).decode(errors="replace") if ready else "time_limit"
     finally:  # interrupted too: nobody else knows of the child
@@ -66,6 +70,7 @@ def _be_child(side: str, job: dict[str, Any], writer: int) -> NoReturn:
     """Do a job, say on the pipe how it ended, and end."""
     try:
         os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
         try:
             _work(side, job)
             said = "done"

@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import re
 
 import pytest
 
@@ -69,7 +70,20 @@ def test_differences_are_named():
     found = changes(lifting((other, *rest), refusals))
     assert found.changed == (f"{first.module}.{first.name}",)
     assert found.refused == (f"{second.module}.{second.name}",)
-    assert (found.new, found.gone) == ((), ())
+    assert (found.new, found.gone, found.gained) == ((), (), ())
+
+
+def test_a_class_that_was_refused_before_is_a_difference():
+    first, *rest = frozen().layers
+    (module, name), _ = next(iter(frozen().refusals.items()))
+    found = changes(lifting((first, dataclasses.replace(first, module=module, name=name), *rest)))
+    assert found.gained == (f"{module}.{name}",)
+    assert found
+
+
+def test_no_parameter_holds_what_the_memory_held():
+    for layer in frozen().layers:
+        assert not re.search(r"Parameter\(torch\.(empty|Tensor|FloatTensor)\((?!\[)", layer.text), layer.name
 
 
 @pytest.mark.skipif(
