@@ -74,7 +74,7 @@ class Ledger:
         ledger = cls(path, connection)
         try:
             ledger._prepare()
-        except BaseException:
+        except BaseException:  # whatever it is, Ctrl-C too: nobody else knows the connection; raised again
             connection.close()
             raise
         return ledger
@@ -254,7 +254,7 @@ class Ledger:
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
-            except BaseException:
+            except BaseException:  # Ctrl-C too must not leave half a transaction; raised again
                 if self._connection.in_transaction:  # a full disk has already undone it
                     self._connection.execute("ROLLBACK")
                 raise

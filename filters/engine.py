@@ -139,8 +139,9 @@ class Engine:
         Raises Interrupted after `stop`, SandboxFault if the machinery fails or may not run the candidate.
         """
         if self.sandbox == "none" and candidate.origin == "foreign" and not self._unsafe:
+            tried = "".join(f" ({name}: {why_not})" for name, why_not in self.passed_over.items())
             raise SandboxFault(
-                f"{candidate.name}: code that our own rules did not write runs only in a sandbox. "
+                f"{candidate.name}: code that our own rules did not write runs only in a sandbox{tried}. "
                 "See `opweaver doctor` for why there is none, or allow it with --unsafe."
             )
         with self._slots.one() as card:

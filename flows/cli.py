@@ -34,7 +34,7 @@ def main() -> None:
     try:
         _require_utf8(sys.argv)
         code = app(standalone_mode=False) or 0
-    except Exception as error:
+    except Exception as error:  # what has no exit code is raised again
         code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
         if code is None:
             raise

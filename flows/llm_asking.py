@@ -191,7 +191,7 @@ def _until_interrupted(work: Coroutine[Any, Any, T]) -> T:
 
     try:
         return asyncio.run(watched())
-    except BaseException:
+    except BaseException:  # a cancelled task may end with anything; raised again unless it was Ctrl-C
         if interrupted:
             raise KeyboardInterrupt from None
         raise

@@ -61,7 +61,7 @@ class Measuring:
         try:
             for future in futures:
                 future.result()
-        except BaseException:
+        except BaseException:  # Ctrl-C too: the other candidates must not go on; raised again
             self.stop()
             raise
 

@@ -53,7 +53,7 @@ def keep(assignment: Assignment, confinement: Confinement) -> None:
         _close_all_but(0, 1, 2, assignment.channel, assignment.leash)
         _Keeper(assignment, confinement).run()
         code = 0
-    except BaseException:
+    except BaseException:  # nothing may unwind into the server's frames, of which this is a copy
         traceback.print_exc()  # into the log, whose tail the engine reports
     finally:
         os._exit(code)
@@ -179,7 +179,7 @@ def _work(assignment: Assignment, leash: socket.socket, confinement: Confinement
 
         run(channel)
         code = 0
-    except BaseException:
+    except BaseException:  # as above; SystemExit of a candidate among them
         traceback.print_exc()
     finally:
         os._exit(code)

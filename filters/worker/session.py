@@ -96,7 +96,7 @@ def run(connection: socket) -> None:
         subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
         if channel.job["device_bytes"] is not None:
             _cap_device_memory(channel.job["device_bytes"])
-            subject.ask_memory = lambda wanted: _ask_memory(channel, wanted())
+            subject.ask_memory = partial(_ask_memory, channel)
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
         _run_stages(stages, subject, channel)
     channel.send("end")
@@ -113,8 +113,9 @@ def _cap_device_memory(cap_bytes: int) -> None:
     torch.cuda.set_per_process_memory_fraction(cap_bytes / torch.cuda.get_device_properties(0).total_memory)
 
 
-def _ask_memory(channel: Channel, wanted_bytes: float) -> None:
+def _ask_memory(channel: Channel, counted: Callable[[], float]) -> None:
     """Give back what is unused, and wait until the parent grants what comes next."""
+    wanted_bytes = counted()
     gc.collect()
     torch.cuda.empty_cache()
     _cap_device_memory(channel.memory(int(wanted_bytes) + _SLACK_BYTES))

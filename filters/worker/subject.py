@@ -57,7 +57,7 @@ class Subject:
     """Floating dtypes of all intermediate results, once observed."""
     intermediate_bytes: int = 0
     """Device memory that a forward takes beside inputs and model, its output included."""
-    ask_memory: Callable[[Callable[[], float]], None] = field(default=lambda wanted_bytes: None)
+    ask_memory: Callable[[Callable[[], float]], None] = field(default=lambda counted: None)
     """Waits until the device has so many bytes for this worker; on a CPU it does not even count them."""
 
     def load(self, *, own_sets: bool = False) -> None:

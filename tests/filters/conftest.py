@@ -1,5 +1,6 @@
 """One engine for all executed tests: real children, small inputs, `aot_eager` instead of inductor."""
 
+import contextlib
 import dataclasses
 import textwrap
 
@@ -10,7 +11,9 @@ from filters.engine import Engine
 from filters.judge import judge
 from filters.measurement import Measurement
 from filters.policy import Policy
+from filters.sandbox.layers import LAYERS
 from filters.settings import FilterSettings
+from tests.filters.confined import Confined, open_layer
 
 TINY_TASKS = Policy(eager_ms_min=0.0, eager_ms_max=1e6, tensor_time_share_min=0.0)
 """Small inputs run for microseconds, most of them Python's, and on a busy machine for anything."""
@@ -143,3 +146,25 @@ def good():
         return dataclasses.replace(_GOOD, **facts)
 
     return with_facts
+
+
+@pytest.fixture(scope="module", params=LAYERS)
+def any_layer(request, tmp_path_factory):
+    """Every way to run workers, with and without a sandbox."""
+    with contextlib.closing(open_layer(request.param, tmp_path_factory)) as confined:
+        yield confined
+
+
+@pytest.fixture
+def sandboxed(any_layer):
+    """Every way but the plain one."""
+    if any_layer.layer.name == "none":
+        pytest.skip("plain processes are not confined")
+    return any_layer
+
+
+@pytest.fixture(scope="module")
+def confined(tmp_path_factory):
+    """The best layer that works here."""
+    with contextlib.closing(Confined("auto", tmp_path_factory.mktemp("scratch").resolve())) as best:
+        yield best

@@ -12,6 +12,7 @@ from filters.policy import Policy
 from filters.reasons import Reason
 from filters.screening import screened
 from filters.settings import FilterSettings
+from tests.filters.models import passing_on
 
 pytestmark = pytest.mark.gpu
 
@@ -40,21 +41,9 @@ def verdicts(engine, task):
     return run
 
 
-def model(expression, constructor="pass"):
-    return f"""
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        {constructor}
-
-    def forward(self, x):
-        return {expression}
-"""
-
-
 def test_an_access_beyond_a_table_ends_its_own_candidate_and_no_neighbour(verdicts):
-    good = (model("torch.logsumexp(x.square(), dim=1) * x.amax(dim=1)"), "[torch.randn(4096, 1024)]")
-    bad = (model("self.table(x)", "self.table = nn.Embedding(9, 4)"), "[torch.randint(9, 99, (4096,))]")
+    good = (passing_on("torch.logsumexp(x.square(), dim=1) * x.amax(dim=1)"), "[torch.randn(4096, 1024)]")
+    bad = (passing_on("self.table(x)", "self.table = nn.Embedding(9, 4)"), "[torch.randint(9, 99, (4096,))]")
     first, middle, last = verdicts(good, bad, good)
     assert middle.reason is Reason.FORWARD_FAILED
     assert "CUDA error" in str(middle.evidence)
@@ -64,13 +53,13 @@ def test_an_access_beyond_a_table_ends_its_own_candidate_and_no_neighbour(verdic
 def test_a_layer_that_outgrows_its_first_share_gets_a_larger_one(verdicts):
     elements = FIRST_BYTES // 4
     inputs = f"[torch.randn({elements // 4096}, 4096)]"
-    (verdict,) = verdicts((model("torch.logsumexp(x, dim=1)"), inputs))
+    (verdict,) = verdicts((passing_on("torch.logsumexp(x, dim=1)"), inputs))
     assert verdict.outcome == "accepted", verdict
 
 
 def test_as_many_large_layers_as_there_are_workers_wait_for_one_another(verdicts):
     tasks = [
-        (model(f"torch.{name}(x).cumsum(dim=1)"), "[torch.randn(200_000, 4096)]")
+        (passing_on(f"torch.{name}(x).cumsum(dim=1)"), "[torch.randn(200_000, 4096)]")
         for name in ("tanh", "sigmoid", "erf", "sin", "atan", "asinh")
     ]
     assert {verdict.outcome for verdict in verdicts(*tasks)} == {"accepted"}

@@ -105,11 +105,12 @@ def test_a_prefect_server_that_does_not_answer_is_named(opweaver_run):
 
 
 def test_two_runs_in_one_folder_are_kept_apart(opweaver_run, tmp_path):
-    first = opweaver_run.start("run", "--run-dir", "run", "--count", 3)
+    first = opweaver_run.start("run", "--run-dir", "run", "--count", 300)
     wait_until((tmp_path / "run/ledger.sqlite").exists, first)
-    second = opweaver_run("run", "--run-dir", "run", "--count", 3)
+    second = opweaver_run("run", "--run-dir", "run", "--count", 300)
     first.terminate()
-    assert first.wait() == 130
+    _, stderr = first.communicate()
+    assert first.returncode == 130, stderr
     assert second.returncode == 3
     assert "run: another opweaver is at work here" in second.stderr
 

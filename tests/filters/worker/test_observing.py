@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from filters.worker.observing import AtenTrace, OperatorTrace, labels, tensor_time_share
+from tests.filters.models import passing_on
 
 
 def facts(subject, body, inputs="[torch.randn(8, 16)]") -> dict:
@@ -9,16 +10,7 @@ def facts(subject, body, inputs="[torch.randn(8, 16)]") -> dict:
 
 
 def of_expression(subject, expression, constructor="pass") -> dict:
-    body = f"""
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            {constructor}
-
-        def forward(self, x):
-            return {expression}
-    """
-    return facts(subject, body)
+    return facts(subject, passing_on(expression, constructor))
 
 
 @pytest.mark.parametrize(
