@@ -17,6 +17,7 @@ _ACTIVATIONS_BY_KEY = {
 _FORBIDDEN = frozenset("exec eval open input getattr setattr delattr globals locals vars id hash".split())
 
 _UNFILLED = frozenset({"torch.empty", "torch.Tensor", "torch.FloatTensor"})
+"""Constructors that take sizes; all but the first take values, too."""
 
 
 @dataclass(frozen=True)
@@ -210,10 +211,10 @@ class _Binder(ast.NodeTransformer):
 
 def _drawn(made: ast.expr) -> ast.expr:
     """Return the values of a parameter, drawn where its constructor leaves what the memory held."""
-    if not isinstance(made, ast.Call) or ast.unparse(made.func) not in _UNFILLED:
+    if not isinstance(made, ast.Call) or (name := ast.unparse(made.func)) not in _UNFILLED:
         return made
-    if any(isinstance(one, ast.List | ast.ListComp) for one in made.args):  # values, not sizes
-        return made
+    if name != "torch.empty" and any(isinstance(one, ast.List | ast.ListComp) for one in made.args):
+        return made  # of values, not of sizes
     drawn = ast.Call(ast.parse("torch.randn", mode="eval").body, made.args, made.keywords)
     return ast.BinOp(ast.Constant(0.02), ast.Mult(), drawn)
 

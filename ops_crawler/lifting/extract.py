@@ -6,7 +6,7 @@ a process of its own; no task of any other origin ever comes here.
 
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -51,15 +51,16 @@ def prepare() -> None:
         torch.nn.Linear(2, 2)(torch.randn(2, 2)).softmax(-1).sum()
 
 
-def check(recorded: Path, folder: Path) -> list[dict[str, Any]]:
+def check(folder: Path) -> list[dict[str, Any]]:
     """Return, for each class that was recorded, its layer with costs or the reason why it is not lifted."""
     results = []
-    for number, one in enumerate(torch.load(recorded, weights_only=True)):
+    for file in sorted(folder.glob("layer_*.pt")):
+        one = torch.load(file, weights_only=True)
         if "layer" not in one:
             results.append(one)
             continue
         try:
-            layer = _checked(one, folder / f"{recorded.stem}_{number}".replace(".", "_"))
+            layer = _checked(one, file.with_suffix(""))
             results.append({"name": layer.name, "layer": layer_to_dict(layer)})
         except NotLiftedError as error:
             results.append({"name": one["name"], "reason": error.reason, "detail": error.detail[:200]})
@@ -68,13 +69,8 @@ def check(recorded: Path, folder: Path) -> list[dict[str, Any]]:
 
 def _checked(one: dict[str, Any], stem: Path) -> LiftedLayer:
     layer = layer_from(one["layer"])
-    small = layer.scales[0]
     try:
-        task = _load(render(layer, small, _REAL_BATCH), stem)
-        model = task.Model(*task.get_init_inputs()).eval()
-        model.load_state_dict(one["state"])
-        with torch.no_grad():
-            outputs = [leaf for leaf in pytree.tree_leaves(model(*one["inputs"])) if leaf is not None]
+        outputs = _outputs(layer, one.pop("state"), one["inputs"], stem)
     except Exception as error:
         raise NotLiftedError("extract_fails", one_line(error)) from None
     if not same_bits(one["outputs"], outputs):
@@ -90,6 +86,17 @@ def _checked(one: dict[str, Any], stem: Path) -> LiftedLayer:
         except Exception:
             continue
     return replace(layer, scales=tuple(scales))
+
+
+def _outputs(
+    layer: LiftedLayer, state: Mapping[str, Tensor], inputs: Sequence[Tensor], stem: Path
+) -> list[Tensor]:
+    """Return what the text gives with the original's weights and inputs."""
+    task = _load(render(layer, layer.scales[0], _REAL_BATCH), stem)
+    model = task.Model(*task.get_init_inputs()).eval()
+    model.load_state_dict(state)
+    with torch.no_grad():
+        return [leaf for leaf in pytree.tree_leaves(model(*inputs)) if leaf is not None]
 
 
 def _drawable(layer: LiftedLayer, values: Sequence[Tensor], stem: Path) -> LiftedLayer:

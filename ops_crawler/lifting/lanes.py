@@ -13,11 +13,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from ops_crawler.lifting.kept import Results
-from ops_crawler.lifting.server import READY
+from ops_crawler.lifting.server import PROCESS_BYTES, READY, RESULTS
 
 _ENDED = "the process ended"
-_LANE_BYTES = 5 * 2**30
-"""Most memory that the library's largest models, built narrow, were seen to need in one process."""
+_LANE_BYTES = PROCESS_BYTES + 2**29
+"""Most memory of a lane: one of its processes at work, the other one waiting."""
 
 
 class LiftingError(RuntimeError):
@@ -76,20 +76,17 @@ class _Lane:
         self.sides = [_Side("original"), _Side("extract")]
 
     def lift(self, module: str, names: Sequence[str], seconds: float, patience: float) -> Results:
-        recorded = self.folder / f"{module.replace('.', '_')}.pt"
-        job = {
-            "module": module, "names": names, "recorded": str(recorded), "seconds": seconds,
-            "patience": patience,
-        }  # fmt: skip
-        for side in self.sides:
-            said = side.ask(job)
-            if said != "done":
-                reason = "time_limit" if said == "time_limit" else "original_fails"
-                return [{"name": name, "reason": reason, "detail": f"{module}: {said}"} for name in names]
-        results: Results = json.loads(recorded.with_suffix(".json").read_text(encoding="utf-8"))
-        for file in self.folder.glob(f"{recorded.stem}*"):
-            file.unlink()
-        return results
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            job = {
+                "module": module, "names": names, "folder": folder, "seconds": seconds, "patience": patience
+            }  # fmt: skip
+            for side in self.sides:
+                said = side.ask(job)
+                if said != "done":
+                    reason = "time_limit" if said == "time_limit" else "original_fails"
+                    return [{"name": name, "reason": reason, "detail": f"{module}: {said}"} for name in names]
+            results: Results = json.loads((Path(folder) / RESULTS).read_text(encoding="utf-8"))
+            return results
 
     def close(self) -> None:
         """End both processes, whatever they are at."""

@@ -5,6 +5,7 @@ process of the extracts to be compared with.
 """
 
 import contextlib
+import gc
 import importlib
 import re
 import signal
@@ -51,26 +52,25 @@ def prepare() -> None:
         torch.nn.Linear(2, 2)(torch.randn(2, 2)).softmax(-1).sum()
 
 
-def record(module_name: str, names: Sequence[str], file: Path, patience: float) -> None:
-    """Write what the extracts of these classes are compared with, or why there is none.
+def record(module_name: str, names: Sequence[str], folder: Path, patience: float) -> None:
+    """Write what the extract of each class is compared with, or why there is none: one file for each.
 
     `patience` multiplies the limits of processor time.
     """
     module = importlib.import_module(module_name)
     classes = [getattr(module, name) for name in names]
     found, full, failures = _run_models(module, classes, patience)
-    results: list[dict[str, Any]] = []
-    for cls in classes:
+    for number, cls in enumerate(classes):
         name = cls.__name__
         try:
             if name not in found or len(found[name].called_with) < len(BATCHES):
                 raise NotLiftedError("not_reached", failures)
-            results.append(Subject(module_name, cls, found[name], full.get(name)).result())
+            result = Subject(module_name, cls, found[name], full.get(name)).result()
         except NotLiftedError as error:
-            results.append({"name": name, "reason": error.reason, "detail": error.detail[:200]})
+            result = {"name": name, "reason": error.reason, "detail": error.detail[:200]}
         except Exception as error:
-            results.append({"name": name, "reason": "original_fails", "detail": one_line(error)[:200]})
-    torch.save(results, file)
+            result = {"name": name, "reason": "original_fails", "detail": one_line(error)[:200]}
+        torch.save(result, folder / f"layer_{number:03}.pt")
 
 
 def _run_models(
@@ -125,6 +125,7 @@ def _tried(
                 problem = _runs(build(cls, how), met)
         except Exception as error:
             problem = one_line(error)
+    gc.collect()  # the model, before the next one
     return {name: one for name, one in met.items() if len(one.called_with) == len(BATCHES)}, problem
 
 

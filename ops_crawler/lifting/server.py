@@ -5,8 +5,10 @@ stdin is a job as JSON; each line on stdout says how the job of that place ended
 """
 
 import contextlib
+import gc
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -15,6 +17,10 @@ from typing import Any, NoReturn
 
 from ops_crawler.source import one_line
 
+PROCESS_BYTES = 2 * 2**30
+"""Most memory that a process may hold of its own; a model that needs more is as one that does not run."""
+RESULTS = "results.json"
+"""File in a job's folder with what became of its classes."""
 READY = "ready"
 """The first line, once everything is loaded; anything else there is the reason why not."""
 
@@ -43,6 +49,8 @@ def _prepare(side: str) -> None:
     else:
         from ops_crawler.lifting.extract import prepare
     prepare()
+    gc.freeze()  # children that collect garbage leave these pages shared
+    resource.setrlimit(resource.RLIMIT_DATA, (PROCESS_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _in_child(side: str, job: dict[str, Any]) -> str:
@@ -89,16 +97,16 @@ def _kill(child: int) -> None:
 
 
 def _work(side: str, job: dict[str, Any]) -> None:
-    recorded = Path(job["recorded"])
+    folder = Path(job["folder"])
     if side == "original":
         from ops_crawler.lifting.original import record
 
-        record(job["module"], job["names"], recorded, job["patience"])
+        record(job["module"], job["names"], folder, job["patience"])
     else:
         from ops_crawler.lifting.extract import check
 
-        results = check(recorded, recorded.parent)
-        recorded.with_suffix(".json").write_text(json.dumps(results), encoding="utf-8")
+        results = check(folder)
+        (folder / RESULTS).write_text(json.dumps(results), encoding="utf-8")
 
 
 if __name__ == "__main__":
