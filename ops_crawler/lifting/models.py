@@ -3,6 +3,7 @@
 Runs only in the process of the originals.
 """
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator
 from types import ModuleType
@@ -10,12 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from ops_crawler.lifting.scaling import TOKENS, Shrinking, shrink
 
 _FRAMES = 4
 _SAMPLES = 4000
 """Length of raw audio in the small runs."""
+PARAMETER_BYTES = 768 * 2**20
+"""Of a model that is built for real, at most; an extract and the weights that it is given are twice that."""
 
 
 def model_classes(module: ModuleType) -> list[type[nn.Module]]:
@@ -32,14 +36,42 @@ def model_classes(module: ModuleType) -> list[type[nn.Module]]:
 
 
 def build(cls: Any, how: Shrinking) -> nn.Module:
-    """Return a small model in eval mode; whatever the library raises passes through."""
+    """Return a small model in eval mode; whatever the library raises passes through.
+
+    Raises `TooLargeError`.
+    """
     config = cls.config_class()
     _replace_timm(config)
     shrink(config, how)
     config._attn_implementation = "eager"
     config._experts_implementation = "eager"
-    model: nn.Module = cls(config)
+    with _limited_parameters():
+        model: nn.Module = cls(config)
     return model.eval()
+
+
+class TooLargeError(Exception):
+    """A model has too many parameters. Raised by `build`, before all of them are there."""
+
+
+@contextlib.contextmanager
+def _limited_parameters() -> Iterator[None]:
+    seen: dict[int, int] = {}
+    total = 0
+
+    def count(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        nonlocal total
+        if parameter is not None and not parameter.is_meta:
+            total += parameter.nbytes - seen.get(id(parameter), 0)
+            seen[id(parameter)] = parameter.nbytes
+            if total > PARAMETER_BYTES:
+                raise TooLargeError(f"more than {PARAMETER_BYTES // 2**20} MiB of parameters")
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _replace_timm(config: Any) -> None:
