@@ -33,7 +33,7 @@ from composer.rules import RULES, Rule
 from composer.sizes import solve
 from filters.worker.clock import Clock
 from filters.worker.environment import here
-from filters.worker.subject import one_line
+from filters.worker.faults import one_line
 
 _WANTED_SECONDS = (1.5e-3, 4e-3, 8e-3)
 """One layer of every rule for each, in rounds: the first finds the order of magnitude for the others."""

@@ -153,7 +153,7 @@ class Conversation:
             case "fault":
                 self._fault, self._detail = str(message["fault"]), str(message["detail"])
             case "memory" if self._share is not None:
-                self._change_share(child, self._share, int(message["bytes"]))
+                self._change_share(child, self._share, int(message["kept"]), int(message["wanted"]))
             case "timing":
                 self._exclusive.acquire(child)
                 self._stage_started = self._clock()
@@ -164,11 +164,11 @@ class Conversation:
             case "end":
                 self._finished = True
 
-    def _change_share(self, child: Child, share: Share, wanted_bytes: int) -> None:
+    def _change_share(self, child: Child, share: Share, kept_bytes: int, wanted_bytes: int) -> None:
         """Wait for memory; neither the stage's limit nor its time counts that."""
         asked = monotonic()
         try:
-            granted = share.change(wanted_bytes)
+            granted = share.change(kept_bytes, wanted_bytes, building=self._stage == Stage.BUILD)
         except CrowdedError as error:
             self.crowded = error
             self._break_off(child, Reason.WORKER_LOST, str(error))

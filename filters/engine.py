@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from composer.candidate import Candidate
-from filters.admission import FIRST_BYTES, FURTHER_TRY, GIB, MemoryBudget, Share
+from filters.admission import FIRST_BYTES, MemoryBudget, Share
 from filters.card import Card, Slots, visible_cards
 from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
@@ -26,7 +26,6 @@ from filters.judge import claim_of
 from filters.limits import Limits
 from filters.measurement import Measurement
 from filters.policy import Policy
-from filters.reasons import Reason
 from filters.sandbox.layers import Layer, LayerName, usable
 from filters.settings import FilterSettings
 from filters.spawner import Spawner
@@ -158,23 +157,17 @@ class Engine:
     def _run(
         self, card: Card, spawner: Spawner, candidate: Candidate, mode: str, peak_mb: float | None = None
     ) -> Measurement:
-        """Run one job; again with more of the device's memory where that ran out, up to all of it."""
-        job = self._job(candidate, mode)
+        """Run one job; again where everybody waited for the device's memory and it had to give up."""
+        job = self._job(candidate, mode) | {"peak_mb": peak_mb}
         if card.memory is None:
             return self._converse(spawner, job, card).measurement()
-        first = FIRST_BYTES if peak_mb is None else peak_mb * 1.1e6 + GIB
-        least = 0
+        first = FIRST_BYTES
         while True:
-            with card.memory.share(first, least) as share:
-                job["last_try"] = least >= card.memory.total_bytes
+            with card.memory.share(first) as share:
                 conversation = self._converse(spawner, job, card, share)
-            measurement = conversation.measurement()
-            if conversation.crowded is not None:
-                least = conversation.crowded.wanted_bytes
-            elif measurement.fault == Reason.OUT_OF_MEMORY and not job["last_try"]:
-                least = FURTHER_TRY * share.bytes
-            else:
-                return measurement
+            if conversation.crowded is None:
+                return conversation.measurement()
+            first = conversation.crowded.wanted_bytes
 
     def _converse(
         self,
@@ -233,7 +226,6 @@ class Engine:
             "policy": self._policy.model_dump(),
             "claim": {"requested_ops": list(claim.requested_ops), "whole_layer": claim.whole_layer},
             "recorded_times": self._timings.get(candidate.id),
-            "last_try": True,
         }
 
     def _base_job(self, mode: str) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class Measurement:
     allowed_error: float | None = None
     """What the compiled error may be at most for the worst leaf."""
     compiled_allclose: bool | None = None
-    """Eager and compiled agree by plain allclose at the tolerance of the dtype."""
+    """Eager and compiled agree by plain allclose at the dtype's tolerance; None where fp64 arbitrated."""
 
     def to_json(self) -> str:
         """Return the facts that are known, as a JSON object."""

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from filters.worker import trees
-from filters.worker.subject import DRAWS, CandidateFault, Subject
+from filters.worker.faults import CandidateFault
+from filters.worker.subject import DRAWS, Subject
 
 _PARAMETERS_PROBED_MAX = 64
 _RMS_EFFECT_MIN = 1e-3
@@ -207,15 +208,16 @@ def disturbed(tensor: torch.Tensor) -> torch.Tensor:
     """Return other values of the same kind: noise added, truth inverted, or the same values reversed."""
     if tensor.dtype is torch.bool:
         return ~tensor
-    if (tensor.is_floating_point() or tensor.is_complex()) and bool(torch.isfinite(tensor).all()):
-        return tensor + _spread(tensor) * torch.randn_like(tensor)
+    if tensor.is_floating_point() or tensor.is_complex():
+        spread = _spread(tensor)
+        if math.isfinite(spread):
+            return tensor + spread * torch.randn_like(tensor)
     return tensor.flip(tuple(range(tensor.dim())))
 
 
 def _spread(tensor: torch.Tensor) -> float:
     """Return the rms, at least 0.1: the size of a disturbance that nobody can overlook."""
-    norm = float(torch.linalg.vector_norm(tensor.abs(), dtype=torch.float64))
-    return max(norm / math.sqrt(max(tensor.numel(), 1)), 0.1)
+    return max(trees.norm(tensor) / math.sqrt(max(tensor.numel(), 1)), 0.1)
 
 
 def _inert_parameters(subject: Subject, right: Leaves) -> dict[str, Any]:
@@ -247,18 +249,17 @@ def has_effect(before: Leaves, after: Leaves) -> bool:
 
 
 def _moved(before: torch.Tensor, after: torch.Tensor) -> bool:
+    """Compare with the rms of `before`, piece by piece until the movement is proven."""
     if not (before.is_floating_point() or before.is_complex()):
         return not torch.equal(before, after)
-    squares = changes = peak = 0.0
+    size = trees.norm(before)
+    rms = size / math.sqrt(max(before.numel(), 1))
+    squares = 0.0
     for one, other in trees.pieces(before, after):
-        change = (other - one).abs().double()
-        squares += float(one.abs().double().square().sum())
-        changes += float(change.square().sum())
-        peak = max(peak, float(change.max()) if change.numel() else 0.0)
-    if not math.isfinite(changes):
-        return True
-    if squares == 0.0:
-        return changes > 0
-    rms = math.sqrt(squares / before.numel())
-    moved = math.sqrt(changes / before.numel())
-    return moved > _RMS_EFFECT_MIN * rms or peak > _PEAK_EFFECT_MIN * rms
+        change = other - one
+        squares += trees.norm(change) ** 2
+        if not math.isfinite(squares) or math.sqrt(squares) > _RMS_EFFECT_MIN * size:
+            return True
+        if change.numel() and float(change.abs().max()) > _PEAK_EFFECT_MIN * rms:
+            return True
+    return False

@@ -19,15 +19,20 @@ class Channel:
         self._reader = connection.makefile("r", encoding="utf-8", newline="\n")
         self.job: dict[str, Any] = json.loads(self._reader.readline())
         self._nonce = self.job.pop("nonce")
+        self._alone = False
 
     def send(self, event: str, **fields: Any) -> None:
         """Send one event."""
         line = json.dumps({"nonce": self._nonce, "event": event, **fields}) + "\n"
         self._connection.sendall(line.encode())
 
-    def memory(self, wanted_bytes: int) -> int:
-        """Ask for another share of the device's memory; return the bytes that are granted."""
-        self.send("memory", bytes=wanted_bytes)
+    def memory(self, kept_bytes: int, wanted_bytes: int) -> int:
+        """Ask for another share of the device's memory; return the bytes that are granted.
+
+        Until then only `kept_bytes` are held. Never while alone: those who have the rest stand still.
+        """
+        assert not self._alone
+        self.send("memory", kept=kept_bytes, wanted=wanted_bytes)
         return int(self._reader.readline())
 
     @contextmanager
@@ -35,7 +40,9 @@ class Channel:
         """Hold the machine alone: the parent stops every other worker while this block runs."""
         self.send("timing")
         self._reader.readline()
+        self._alone = True
         try:
             yield
         finally:
+            self._alone = False
             self.send("timed")

@@ -6,13 +6,14 @@ run arbitrates: eager must be close to it, and the compiled output may be a smal
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from filters.worker import clock, trees
 from filters.worker.double import double_output
-from filters.worker.subject import CandidateFault, Subject, is_out_of_memory, one_line
+from filters.worker.faults import CandidateFault, is_out_of_memory, one_line
+from filters.worker.subject import Subject
 
 _FLOORS = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-3, torch.bfloat16: 8e-3}
 """Relative RMSE that rounding alone explains; about 80, 80, 1 and 1 units in the last place."""
@@ -26,11 +27,12 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
 
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
+    torch._dynamo.on_compile_end(lambda found: subject.memory.ask(lambda: bytes_to_run(subject)))
     compiled = torch.compile(subject.model, backend=subject.job["compile_backend"])
     start = clock.seconds()
     try:
         with torch.no_grad():
-            output = compiled(*subject.inputs)
+            output = subject.memory.enough_for(lambda: compiled(*subject.inputs))
         subject.synchronize()
     except BaseException as error:  # candidate code and the compiler may raise anything
         fault = "out_of_memory" if is_out_of_memory(error) else "compile_failed"
@@ -44,6 +46,11 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
     return facts, compiled, output
 
 
+def bytes_to_run(subject: Subject) -> int:
+    """Return the device memory for one more forward beside the output that is there."""
+    return subject.bytes_of_forward() + trees.stored_bytes(subject.output)
+
+
 def compare(subject: Subject, compiled_output: Any) -> dict[str, Any]:
     """Facts of the stage `compare`."""
     eager = subject.output
@@ -53,52 +60,48 @@ def compare(subject: Subject, compiled_output: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {"structure_fault": ""}
     left, right = trees.tensors(eager), trees.tensors(compiled_output)
     lowest = lowest_precision(subject, left)
-    tolerance = _ALLCLOSE[lowest]
-    facts["compiled_allclose"] = all(
-        _allclose(one, other, tolerance) for one, other in zip(left, right, strict=True)
-    )
     exact = double_output(subject)
     if exact is None or [t.shape for t in exact] != [t.shape for t in left]:
-        return facts | {"compared_with": "allclose"}
-    policy = subject.job["policy"]
+        tolerance = _ALLCLOSE[lowest]
+        close = all(_allclose(one, other, tolerance) for one, other in zip(left, right, strict=True))
+        return facts | {"compared_with": "allclose", "compiled_allclose": close}
     half = lowest in (torch.float16, torch.bfloat16)
-    ratio = policy["compiled_error_ratio_half" if half else "compiled_error_ratio"]
-    worst = max(
-        (
-            _errors(one, other, truth, ratio, _FLOORS[lowest])
-            for one, other, truth in zip(left, right, exact, strict=True)
-        ),
-        key=lambda errors: errors[1] / errors[2],
-    )
-    eager_error = max(_relative_rmse(one, truth) for one, truth in zip(left, exact, strict=True))
+    ratio = subject.job["policy"]["compiled_error_ratio_half" if half else "compiled_error_ratio"]
+    errors = [
+        _errors(one, other, truth, ratio, _FLOORS[lowest])
+        for one, other, truth in zip(left, right, exact, strict=True)
+    ]
+    worst = max(errors, key=lambda each: each.compiled / each.allowed)
     return facts | {
         "compared_with": "fp64",
-        "eager_error": eager_error,
-        "compiled_error": worst[1],
-        "allowed_error": worst[2],
+        "eager_error": max(each.eager for each in errors),
+        "compiled_error": worst.compiled,
+        "allowed_error": worst.allowed,
     }
+
+
+class _Errors(NamedTuple):
+    """Relative RMSE of one leaf against the truth, and what compiled may have."""
+
+    eager: float
+    compiled: float
+    allowed: float
 
 
 def _errors(
     eager: torch.Tensor, compiled: torch.Tensor, truth: torch.Tensor, ratio: float, floor: float
-) -> tuple[float, float, float]:
-    """Return (eager error, compiled error, allowed error) of one leaf."""
+) -> _Errors:
     if not (eager.is_floating_point() or eager.is_complex()):
-        return 0.0, float((eager != compiled).double().mean()), 1e-300
-    eager_error = _relative_rmse(eager, truth)
-    return eager_error, _relative_rmse(compiled, truth), ratio * eager_error + floor
+        unequal = float((eager != truth).double().mean())
+        return _Errors(unequal, float((eager != compiled).double().mean()), 1e-300)
+    scale = trees.norm(truth) or math.sqrt(max(1, truth.numel()))
+    eager_error, compiled_error = (_distance(value, truth) / scale for value in (eager, compiled))
+    return _Errors(eager_error, compiled_error, ratio * eager_error + floor)
 
 
-def _relative_rmse(value: torch.Tensor, truth: torch.Tensor) -> float:
-    """Return rms(value - truth) / rms(truth); the share of unequal elements for integers and booleans."""
-    if not (value.is_floating_point() or value.is_complex()):
-        return float((value != truth).double().mean())
-    wide = torch.complex128 if value.is_complex() else torch.float64
-    difference = scale = 0.0
-    for one, right in trees.pieces(value, truth):
-        difference += float((one.to(wide) - right.to(wide)).abs().square().sum())
-        scale += float(right.to(wide).abs().square().sum())
-    return math.sqrt(difference / scale) if scale > 0 else math.sqrt(difference / max(1, value.numel()))
+def _distance(value: torch.Tensor, truth: torch.Tensor) -> float:
+    """Return the Euclidean norm of the difference."""
+    return math.hypot(*(trees.norm(one - other) for one, other in trees.pieces(value, truth)))
 
 
 def _allclose(one: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:

@@ -13,7 +13,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from filters.worker import trees
-from filters.worker.subject import CandidateFault, Subject
+from filters.worker.faults import CandidateFault
+from filters.worker.subject import Subject
 
 _WIDE = {
     torch.float16: torch.float64,
@@ -24,16 +25,11 @@ _WIDE = {
 
 
 def double_output(subject: Subject) -> list[torch.Tensor] | None:
-    """Run eager in double precision; None where the task cannot: missing kernels, fixed dtypes.
-
-    Raises CandidateFault where memory runs out and another try will have more.
-    """
+    """Run eager in double precision; None where the task cannot: missing kernels, fixed dtypes."""
     try:
         with subject.guard("forward_failed", "in double precision"):
-            return _forward(subject)
-    except CandidateFault as fault:
-        if fault.fault == "out_of_memory" and not subject.job["last_try"]:
-            raise
+            return subject.memory.enough_for(lambda: _forward(subject))
+    except CandidateFault:
         return None
 
 

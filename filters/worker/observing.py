@@ -18,11 +18,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from filters.operators import element_of, label_of, module_element, module_label
 from filters.worker import clock, trees
 from filters.worker.answers import disturbed, has_effect
-from filters.worker.subject import CandidateFault, CannotTell, Subject
+from filters.worker.faults import CandidateFault, CannotTell
+from filters.worker.subject import Subject
 
 _PROBED_CALLS_MAX = 12
 """Longer layers are not probed for operators without effect."""
-_SHARES = 5
+_SHARES = 3
 
 Replace = Callable[[Any, torch.Tensor | None, bool], Any]
 """From (result, a copy of the first tensor argument, is it in place?) to another result."""
@@ -215,12 +216,11 @@ class _Stopwatch(TorchDispatchMode):
         return result
 
 
-def tensor_time_share(subject: Subject) -> float:
+def tensor_time_share(subject: Subject, inputs: list[Any]) -> float:
     """Return the share of a forward that is spent inside aten calls; sleep and Python loops are outside.
 
     The median of a few forwards: one alone may have been interrupted.
     """
-    inputs = subject.fresh_inputs()
     return statistics.median(_one_share(subject, inputs) for _ in range(_SHARES))
 
 
@@ -228,6 +228,10 @@ def _one_share(subject: Subject, inputs: list[Any]) -> float:
     subject.synchronize()
     watch = _Stopwatch(subject.device)
     start = clock.seconds()
-    with watch:
-        subject.forward(inputs)
+    with (
+        watch,
+        torch.no_grad(),
+    ):  # no `subject.forward`, which might wait for memory while all others stand still
+        subject.model(*inputs)
+        subject.synchronize()
     return min(1.0, watch.seconds / (clock.seconds() - start))

@@ -6,10 +6,11 @@ import torch
 
 from filters.worker import trees
 from filters.worker.carried import state_digest
+from filters.worker.faults import CandidateFault
 from filters.worker.randomness import advanced, seed_all, states
 from filters.worker.scatter import ScatterTargets
 from filters.worker.set_order import turned_round, uses_sets
-from filters.worker.subject import CandidateFault, Subject
+from filters.worker.subject import Subject
 from filters.worker.ties import TieOrder, undefined_order
 
 _REPEATS = 5
@@ -61,17 +62,25 @@ def _undefined_order(subject: Subject) -> str | None:
 
 def _remembers_other_inputs(subject: Subject, first: Any) -> bool:
     """True where a forward on another draw changes what is, or was, returned for draw 0."""
-    returned = trees.digest(first)
+    kept = subject.output
+    if _share_memory(first, kept):  # then both are the model's own, or an input's
+        kept = trees.map_tensors(first, torch.clone)
     subject.forward(subject.draw(1))
-    if trees.digest(first) != returned:  # the output is the model's own memory
+    if not trees.same_bits(first, kept):
         return True
     return not trees.same_bits(first, subject.forward(subject.fresh_inputs()))
+
+
+def _share_memory(one: Any, other: Any) -> bool:
+    places = [{t.untyped_storage().data_ptr() for t in trees.tensors(tree)} for tree in (one, other)]
+    return not places[0].isdisjoint(places[1])
 
 
 def output_digest(subject: Subject) -> dict[str, Any]:
     """Build and run for the comparison with another process; once more where an order of sets may count."""
     subject.load()
     subject.build()
+    subject.memory.ask(lambda: subject.job["peak_mb"] * 1e6)
     digests = [_digest_of_forward(subject)]
     if uses_sets(subject.job["code"]):
         subject.load(own_sets=True)

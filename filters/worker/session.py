@@ -29,8 +29,10 @@ from filters.verdict import Claim
 from filters.worker import answers, building, clock, compiling, observing, repeatability, trees
 from filters.worker.channel import Channel
 from filters.worker.conduct import Snapshot, Watch
+from filters.worker.device_memory import DeviceMemory
 from filters.worker.environment import here
-from filters.worker.subject import CandidateFault, Subject, is_out_of_memory, one_line
+from filters.worker.faults import CandidateFault, is_out_of_memory, one_line
+from filters.worker.subject import Subject
 
 Facts = dict[str, Any]
 StageCall = tuple[Stage, Callable[[], Facts]]
@@ -39,8 +41,6 @@ StageCall = tuple[Stage, Callable[[], Facts]]
 _LIBRARIES = ("torch.", "triton.", "sympy.")
 _GENERATED = ".compile_tasks."
 _HASHES = (("torch._inductor.codecache", "torch_key"), ("triton.runtime.cache", "triton_key"))
-_SLACK_BYTES = 3 << 29
-"""Room for what our comparisons need besides whole tensors, and for pieces that the allocator cannot use."""
 
 
 def preload_compiler() -> None:
@@ -95,8 +95,7 @@ def run(connection: socket) -> None:
         _use_own_headers()
         subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
         if channel.job["device_bytes"] is not None:
-            _cap_device_memory(channel.job["device_bytes"])
-            subject.ask_memory = partial(_ask_memory, channel)
+            subject.memory = DeviceMemory(channel, channel.job["device_bytes"])
         stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
         _run_stages(stages, subject, channel)
     channel.send("end")
@@ -109,18 +108,6 @@ def _choose_card(number: int | None) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[number] if visible else str(number)
 
 
-def _cap_device_memory(cap_bytes: int) -> None:
-    torch.cuda.set_per_process_memory_fraction(cap_bytes / torch.cuda.get_device_properties(0).total_memory)
-
-
-def _ask_memory(channel: Channel, counted: Callable[[], float]) -> None:
-    """Give back what is unused, and wait until the parent grants what comes next."""
-    wanted_bytes = counted()
-    gc.collect()
-    torch.cuda.empty_cache()
-    _cap_device_memory(channel.memory(int(wanted_bytes) + _SLACK_BYTES))
-
-
 def _bytes_to_conduct(subject: Subject) -> int:
     """Return what the checks keep at once: a second draw and three more outputs beside a forward."""
     inputs, outputs = trees.stored_bytes(subject.inputs), trees.stored_bytes(subject.output)
@@ -128,7 +115,8 @@ def _bytes_to_conduct(subject: Subject) -> int:
 
 
 def _bytes_to_compile(subject: Subject) -> int:
-    return subject.bytes_of_forward() + trees.stored_bytes(subject.output)
+    """Return what is kept meanwhile; once compiled, the worker asks again."""
+    return trees.stored_bytes([subject.state_of_model(), subject.inputs, subject.output])
 
 
 def _bytes_to_compare(subject: Subject) -> int:
@@ -153,9 +141,9 @@ def _run_stages(stages: list[StageCall], subject: Subject, channel: Channel) -> 
     for stage, measure in stages:
         channel.send("stage", stage=stage)
         if stage in _NEEDS:
-            subject.ask_memory(partial(_NEEDS[stage], subject))
+            subject.memory.ask(partial(_NEEDS[stage], subject))
         try:
-            facts = _measured(measure)
+            facts = _measured(partial(subject.memory.enough_for, measure))
         except CandidateFault as fault:
             if fault.fault == "contract":
                 channel.send("facts", facts={"contract_fault": fault.detail})
@@ -210,8 +198,8 @@ def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
     def compare_stage() -> Facts:
         model, output = compiled
         facts = compiling.compare(subject, output)
-        subject.ask_memory(
-            lambda: subject.bytes_of_forward() + trees.stored_bytes([subject.inputs, subject.output])
+        subject.memory.ask(
+            lambda: compiling.bytes_to_run(subject) + trees.stored_bytes([subject.inputs, output])
         )
         facts |= timer.compiled(model)
         building.run_as_users_do(subject)
@@ -250,8 +238,9 @@ class _Timer:
         recorded = self._recorded.get("tensor_time_share")
         if recorded is not None:
             return recorded
-        with self._channel.exclusive():
-            return observing.tensor_time_share(self._subject)
+        inputs = self._subject.fresh_inputs()
+        with self._subject.guard("forward_failed", "forward"), self._channel.exclusive():
+            return observing.tensor_time_share(self._subject, inputs)
 
     def _time(self, prefix: str, model: Any) -> Facts:
         names = {"median_ms": f"{prefix}_ms", "iqr_ms": f"{prefix}_ms_iqr", "samples": f"{prefix}_samples"}
@@ -260,7 +249,8 @@ class _Timer:
             return recorded
         policy = self._channel.job["policy"]
         inputs = self._subject.fresh_inputs()
-        with torch.no_grad(), self._channel.exclusive():
+        guard = self._subject.guard("forward_failed", "forward")
+        with guard, torch.no_grad(), self._channel.exclusive():
             timing = clock.Clock(self._subject.device).time(
                 lambda: model(*inputs), (policy["eager_ms_min"], policy["eager_ms_max"])
             )

@@ -15,6 +15,8 @@ from torch.nn.parameter import is_lazy
 
 from filters.worker import trees
 from filters.worker.conduct import Watch
+from filters.worker.device_memory import Memory, Result
+from filters.worker.faults import CandidateFault, CannotTell, is_out_of_memory, one_line
 from filters.worker.quick_draws import DrawnOn
 from filters.worker.randomness import seed_all
 from filters.worker.set_order import execute_with_own_sets
@@ -24,19 +26,6 @@ _FIRST_DRAW_SEED = 42
 """KernelBench's seed; draw number k uses 42 + k."""
 DRAWS = 5
 """As many as CUDA-Agent's verifier compares."""
-
-
-class CandidateFault(Exception):
-    """The candidate failed; `fault` is the measurement's word for it. Never leaves the worker."""
-
-    def __init__(self, fault: str, detail: str) -> None:
-        super().__init__(detail)
-        self.fault = fault
-        self.detail = detail
-
-
-class CannotTell(BaseException):
-    """A probe of ours does not apply here. Passes through the candidate's handlers on its way out."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -57,8 +46,8 @@ class Subject:
     """Floating dtypes of all intermediate results, once observed."""
     intermediate_bytes: int = 0
     """Device memory that a forward takes beside inputs and model, its output included."""
-    ask_memory: Callable[[Callable[[], float]], None] = field(default=lambda counted: None)
-    """Waits until the device has so many bytes for this worker; on a CPU it does not even count them."""
+    memory: Memory = field(default_factory=Memory)
+    """The device's memory, as far as this worker has it."""
 
     def load(self, *, own_sets: bool = False) -> None:
         """Import the source from a real file: inductor, inspect and Triton need one."""
@@ -91,6 +80,7 @@ class Subject:
         try:
             with self.guard("init_failed", "Model()"):
                 self.model = self.task.Model(*arguments)
+                self.memory.ask(lambda: trees.stored_bytes(self.state_of_model()))
                 self.model = self.model.to(self.device).eval()
         except CandidateFault as fault:
             if [type(a) for a in arguments] == [list, dict]:  # KernelBook's dialect
@@ -106,9 +96,14 @@ class Subject:
         They are made on the device as well, which is far quicker, unless the CPU is asked for.
         """
         place = DrawnOn(self.device) if made_on_cpu else self.device
-        seed_all(_FIRST_DRAW_SEED + number)
-        with self.guard("inputs_failed", "get_inputs"), place:
-            inputs = self.task.get_inputs()
+
+        def drawn() -> Any:
+            seed_all(_FIRST_DRAW_SEED + number)
+            with place:
+                inputs = self.task.get_inputs()
+            return inputs
+
+        inputs = self._tried("inputs_failed", "get_inputs", drawn)
         if not isinstance(inputs, list | tuple):
             raise CandidateFault("contract", f"get_inputs() returns {type(inputs).__name__}, no list")
         return [trees.map_tensors(item, self._placed) for item in inputs]
@@ -120,15 +115,22 @@ class Subject:
 
     def forward(self, inputs: list[Any], model: nn.Module | None = None) -> Any:
         """Run one eager forward to its end, as every consumer does: without gradients."""
-        with self.guard("forward_failed", "forward"), torch.no_grad():
+
+        def run() -> Any:
             output = (self.model if model is None else model)(*inputs)
             self.synchronize()
-        return output
+            return output
+
+        with torch.no_grad():
+            return self._tried("forward_failed", "forward", run)
 
     def bytes_of_forward(self) -> int:
         """Return the device memory that a forward needs, with inputs and model."""
-        model = [*self.model.parameters(), *self.model.buffers()]
-        return trees.stored_bytes([model, self.inputs]) + self.intermediate_bytes
+        return trees.stored_bytes([self.state_of_model(), self.inputs]) + self.intermediate_bytes
+
+    def state_of_model(self) -> list[torch.Tensor]:
+        """Return parameters and buffers."""
+        return [*self.model.parameters(), *self.model.buffers()]
 
     def fresh_inputs(self) -> list[Any]:
         """Return a copy of draw 0."""
@@ -136,18 +138,21 @@ class Subject:
 
     def copy(self, inputs: list[Any]) -> list[Any]:
         """Copy inputs with their strides and with what they share; a clone would be dense."""
-        with self.guard("inputs_failed", "copying the inputs"):
-            return copy.deepcopy(inputs)
+        return self._tried("inputs_failed", "copying the inputs", lambda: copy.deepcopy(inputs))
 
     def copy_of_model(self) -> nn.Module:
         """Copy the model with its state. Raises CandidateFault where it holds something that has no copy."""
-        with self.guard("forward_failed", "copying the model"):
-            return copy.deepcopy(self.model)
+        return self._tried("forward_failed", "copying the model", lambda: copy.deepcopy(self.model))
 
     def synchronize(self) -> None:
         """Wait for the device; device-side errors surface here."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
+
+    def _tried(self, fault: str, where: str, call: Callable[[], Result]) -> Result:
+        """Call candidate code, with more of the device's memory where that runs out."""
+        with self.guard(fault, where):
+            return self.memory.enough_for(call)
 
     def guard(self, fault: str, where: str) -> "_Guard":
         """Run candidate code: watch its conduct, and turn whatever it raises into a CandidateFault."""
@@ -173,21 +178,6 @@ class _Guard:
             raise CandidateFault("crashed", f"{self._where}: raised {type(error).__name__}") from error
         fault = "out_of_memory" if is_out_of_memory(error) else self._fault
         raise CandidateFault(fault, f"{self._where}: {one_line(error)}") from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """True for every way in which Python and torch say that memory ran out."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    text = str(error)
-    # the CUDA allocator's own report of an exhausted device can fail and raise something else instead
-    return isinstance(error, RuntimeError) and ("can't allocate memory" in text or "CachingAllocator" in text)
-
-
-def one_line(error: BaseException) -> str:
-    """Return `Type: first line of the message`, at most 300 characters."""
-    first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}"[:300]
 
 
 def resident_peak_bytes() -> int:

@@ -12,7 +12,7 @@ _SPREAD = 0x9E3779B97F4A7C15 - (1 << 64)
 _ROUNDS = ((30, 0xBF58476D1CE4E5B9 - (1 << 64)), (27, 0x94D049BB133111EB - (1 << 64)))
 """Constants of SplitMix64, as signed integers."""
 _CHUNK = 1 << 24
-"""Elements that are hashed or compared at once; bounds the extra memory to 0.8 GB."""
+"""Elements, or words, that are compared or hashed at once; bounds the extra memory to 0.8 GB."""
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -89,6 +89,12 @@ def pieces(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
     yield from zip(*(tensor.split(length, longest) for tensor in tensors), strict=True)
 
 
+def norm(tensor: torch.Tensor) -> float:
+    """Return the Euclidean norm, added up in double precision; nan or inf where a value is."""
+    wide = torch.complex128 if tensor.is_complex() else torch.float64
+    return float(torch.linalg.vector_norm(tensor, dtype=wide))
+
+
 def dtype_name(tensor: torch.Tensor) -> str:
     """Return `float32` for `torch.float32`."""
     return str(tensor.dtype).removeprefix("torch.")
@@ -119,17 +125,27 @@ def digest(tree: Any) -> str:
     """Return a sha256 over structure and bits, summed on the tensor's own device in exact integers."""
     total = hashlib.sha256(structure(tree).encode())
     for tensor in tensors(tree):
-        for chunk in bits(tensor).split(_CHUNK):
-            total.update(str(int(_mixed(chunk).sum())).encode())
+        for part in _words(bits(tensor)):
+            for chunk in part.split(_CHUNK):
+                total.update(str(int(_mixed(chunk).sum())).encode())
     return total.hexdigest()
 
 
-def _mixed(values: torch.Tensor) -> torch.Tensor:
-    """Return a 64-bit hash of each value with its place, by the steps of SplitMix64 (Steele et al., 2014).
+def _words(flat: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the same bits as 64-bit words, which are fewer to hash, and the few values that are left."""
+    width = 8 // flat.element_size()
+    whole = len(flat) // width * width
+    if flat.storage_offset() % width:
+        flat = flat.clone()
+    return flat[:whole].view(torch.int64), flat[whole:]
+
+
+def _mixed(words: torch.Tensor) -> torch.Tensor:
+    """Return a 64-bit hash of each word with its place, by the steps of SplitMix64 (Steele et al., 2014).
 
     A plain weighted sum would not do: signs that flip in pairs cancel in it.
     """
-    mixed = torch.arange(len(values), device=values.device).mul_(_SPREAD).add_(values)
+    mixed = torch.arange(len(words), device=words.device).mul_(_SPREAD).add_(words)
     for shift, factor in _ROUNDS:
         mixed.bitwise_xor_(mixed >> shift).mul_(factor)
     return mixed.bitwise_xor_(mixed >> 31)

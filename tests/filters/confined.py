@@ -59,7 +59,6 @@ class Confined:
             "threads": 1,
             "card": None,
             "device_bytes": None,
-            "last_try": True,
             "compile_backend": "aot_eager",
             "code": textwrap.dedent(code),
             "policy": Policy().model_dump(),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from filters.worker.quick_draws import DrawnOn
+from filters.worker.quick_draws import DrawnOn, OnlyDraws
 
 DRAWS = {
     "normals": lambda: torch.randn(3, 4),
@@ -43,3 +43,23 @@ def test_drawing_happens_on_the_other_device():
     with Elsewhere(), DrawnOn(other):
         torch.randn(3)
     assert seen == [(torch.randn, other), (torch.Tensor.cpu, None)]
+
+
+@pytest.mark.parametrize(
+    ("draw", "alike"),
+    [
+        (lambda: torch.randn(3, 4, dtype=torch.bfloat16), True),
+        (lambda: torch.rand(3) * 2 - 0.5, True),
+        (lambda: torch.sign(torch.randn(3)), True),
+        (lambda: (torch.randint(0, 9, (5,)), torch.randperm(4), torch.rand(3) < 0.6), True),
+        (lambda: torch.randn(3, device="cpu"), False),
+        (lambda: torch.randn(3, generator=torch.Generator()), False),
+        (lambda: torch.empty(3).exponential_(), False),
+        (lambda: torch.randn(4, 3).t(), False),
+    ],
+)
+def test_what_can_differ_between_devices_is_noted(draw, alike):
+    draws = OnlyDraws()
+    with torch.device("cpu"), draws:
+        draw()
+    assert draws.alike is alike

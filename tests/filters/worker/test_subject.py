@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from filters.worker.building import build, run_as_users_do
-from filters.worker.subject import CandidateFault
+from filters.worker.faults import CandidateFault
 
 PASSING_ON = "class Model(nn.Module):\n    def forward(self, x):\n        return x.sin()"
 
@@ -196,7 +196,15 @@ def plain_draws(monkeypatch):
 
 
 def test_inputs_that_were_built_on_the_cpu_are_moved_and_run(subject, plain_draws):
-    made = on_meta(subject(ON_ITS_OWN_DEVICE, built=False))
+    made = on_meta(subject(ON_ITS_OWN_DEVICE, "[torch.randn(16, 8).t()]", built=False))
+    run_as_users_do(made)
+    made.output = [made.output]
+    assert "another structure" in fault_of(lambda: run_as_users_do(made)).detail
+
+
+def test_plain_draws_need_not_be_moved_to_know_what_they_give(subject):
+    made = on_meta(subject(ON_ITS_OWN_DEVICE, "[torch.rand(8, 16) + 0.5]", built=False))
+    made.output = None
     run_as_users_do(made)
 
 

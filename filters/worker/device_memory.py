@@ -1,0 +1,71 @@
+"""The share of its device's memory that a worker has, which is its allocator's limit.
+
+Before a stage the worker asks for what that will need, and gives back what it no longer uses. Where an
+estimate was too low, the call that ran out of memory is made again with more, as long as there is more.
+"""
+
+import gc
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from filters.worker.channel import Channel
+from filters.worker.faults import is_out_of_memory
+
+Result = TypeVar("Result")
+
+_SLACK_BYTES = 3 << 28
+"""Room for what our comparisons need besides whole tensors, and for pieces that the allocator cannot use."""
+_MORE = 2
+
+
+class Memory:
+    """That of a device on which nobody has to ask: the CPU."""
+
+    def ask(self, counted: Callable[[], float]) -> None:
+        """Wait until this worker has so many bytes; they are counted only where somebody asks."""
+
+    def more(self) -> bool:
+        """Wait for more than was granted so far; False where that was all there is."""
+        return False
+
+    def enough_for(self, call: Callable[[], Result]) -> Result:
+        """Call; where memory runs out, call again with more, as long as there is more."""
+        while True:
+            try:
+                return call()
+            except Exception as error:  # candidate code may raise anything
+                if not is_out_of_memory(error):
+                    raise
+                failure = error.with_traceback(None)  # its frames hold tensors
+            if not self.more():
+                raise failure
+
+
+class DeviceMemory(Memory):
+    """That of a device which many workers share: the parent grants it."""
+
+    def __init__(self, channel: Channel, granted_bytes: int) -> None:
+        self._channel = channel
+        self._limit(granted_bytes)
+
+    def ask(self, counted: Callable[[], float]) -> None:
+        """Give back what is unused, and wait until the parent grants what comes next."""
+        self._ask(counted() + _SLACK_BYTES)
+
+    def more(self) -> bool:
+        """Ask for twice as much as so far."""
+        before = self._granted_bytes
+        self._ask(_MORE * before)
+        return self._granted_bytes > before
+
+    def _ask(self, wanted_bytes: float) -> None:
+        gc.collect()
+        torch.cuda.empty_cache()
+        self._limit(self._channel.memory(torch.cuda.memory_reserved(), int(wanted_bytes)))
+
+    def _limit(self, granted_bytes: int) -> None:
+        self._granted_bytes = granted_bytes
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, granted_bytes / total))
