@@ -4,7 +4,7 @@
 
 Run it on an otherwise idle machine. The times of a stage are a worker's own and add up to more than the wall
 time, since many run at once; `memory and other processes` is the wait for a share of the device's
-memory, tries that ran out of it, and the repeat in a fresh process.
+memory, tries that were given up for it, and the repeat in a fresh process.
 """
 
 import argparse

@@ -63,11 +63,8 @@ class MemoryBudget:
 
         Raises CrowdedError in the last of those that wait, once nobody else can go on.
         """
-        request = _Request(
-            share=share,
-            wanted_bytes=min(wanted_bytes, self.total_bytes),
-            building=building,
-        )
+        wanted = min(wanted_bytes, self.total_bytes)
+        request = _Request(share=share, wanted_bytes=wanted, building=building)
         with self._changed:
             self._resize(share, min(kept_bytes, share.bytes))
             self._line.append(request)

@@ -157,7 +157,10 @@ class Engine:
     def _run(
         self, card: Card, spawner: Spawner, candidate: Candidate, mode: str, peak_mb: float | None = None
     ) -> Measurement:
-        """Run one job; again where everybody waited for the device's memory and it had to give up."""
+        """Run one job; again where everybody waited for the device's memory and it had to give up.
+
+        `peak_mb` is what a forward of the candidate took in another process, once that is known.
+        """
         job = self._job(candidate, mode) | {"peak_mb": peak_mb}
         if card.memory is None:
             return self._converse(spawner, job, card).measurement()

@@ -117,7 +117,7 @@ class TrivialAnswers:
 
     def _is_input(self, leaf: torch.Tensor, tensor: torch.Tensor) -> bool:
         """True where the leaf equals an input, or is a view of one."""
-        if leaf.numel() and leaf.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr():
+        if leaf.numel() and trees.share_memory(leaf, tensor):
             return True
         return leaf.dtype == tensor.dtype and _passes(tensor, leaf, self.tolerance)
 
@@ -217,7 +217,7 @@ def disturbed(tensor: torch.Tensor) -> torch.Tensor:
 
 def _spread(tensor: torch.Tensor) -> float:
     """Return the rms, at least 0.1: the size of a disturbance that nobody can overlook."""
-    return max(trees.norm(tensor) / math.sqrt(max(tensor.numel(), 1)), 0.1)
+    return max(trees.rms(tensor), 0.1)
 
 
 def _inert_parameters(subject: Subject, right: Leaves) -> dict[str, Any]:
@@ -252,13 +252,13 @@ def _moved(before: torch.Tensor, after: torch.Tensor) -> bool:
     """Compare with the rms of `before`, piece by piece until the movement is proven."""
     if not (before.is_floating_point() or before.is_complex()):
         return not torch.equal(before, after)
-    size = trees.norm(before)
-    rms = size / math.sqrt(max(before.numel(), 1))
+    rms = trees.rms(before)
     squares = 0.0
     for one, other in trees.pieces(before, after):
         change = other - one
         squares += trees.norm(change) ** 2
-        if not math.isfinite(squares) or math.sqrt(squares) > _RMS_EFFECT_MIN * size:
+        moved = math.sqrt(squares / max(before.numel(), 1))
+        if not math.isfinite(moved) or moved > _RMS_EFFECT_MIN * rms:
             return True
         if change.numel() and float(change.abs().max()) > _PEAK_EFFECT_MIN * rms:
             return True

@@ -5,7 +5,8 @@ run arbitrates: eager must be close to it, and the compiled output may be a smal
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -27,11 +28,10 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
 
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    torch._dynamo.on_compile_end(lambda found: subject.memory.ask(lambda: bytes_to_run(subject)))
     compiled = torch.compile(subject.model, backend=subject.job["compile_backend"])
     start = clock.seconds()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), _asking_once_compiled(subject):
             output = subject.memory.enough_for(lambda: compiled(*subject.inputs))
         subject.synchronize()
     except BaseException as error:  # candidate code and the compiler may raise anything
@@ -44,6 +44,20 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
         "graph_breaks": sum(counters["graph_break"].values()),
     }
     return facts, compiled, output
+
+
+@contextmanager
+def _asking_once_compiled(subject: Subject) -> Iterator[None]:
+    """Ask for the memory of a run after each compilation in this block; later ones may happen while alone."""
+
+    def ask(found: Any) -> None:
+        subject.memory.ask(lambda: bytes_to_run(subject))
+
+    torch._dynamo.callback_handler.register_end_callback(ask)
+    try:
+        yield
+    finally:
+        torch._dynamo.callback_handler.remove_end_callback(ask)
 
 
 def bytes_to_run(subject: Subject) -> int:
@@ -106,8 +120,7 @@ def _distance(value: torch.Tensor, truth: torch.Tensor) -> float:
 
 def _allclose(one: torch.Tensor, other: torch.Tensor, tolerance: float) -> bool:
     if one.is_floating_point() or one.is_complex():
-        squares = sum(float(part.abs().double().square().sum()) for (part,) in trees.pieces(one))
-        absolute = tolerance * math.sqrt(squares / max(1, one.numel()))
+        absolute = tolerance * trees.rms(one)
         return all(
             torch.allclose(left, right, atol=absolute, rtol=tolerance, equal_nan=True)
             for left, right in trees.pieces(one, other)

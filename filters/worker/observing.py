@@ -228,10 +228,7 @@ def _one_share(subject: Subject, inputs: list[Any]) -> float:
     subject.synchronize()
     watch = _Stopwatch(subject.device)
     start = clock.seconds()
-    with (
-        watch,
-        torch.no_grad(),
-    ):  # no `subject.forward`, which might wait for memory while all others stand still
-        subject.model(*inputs)
+    with watch, torch.no_grad():
+        subject.model(*inputs)  # `subject.forward` might wait for memory while all others stand still
         subject.synchronize()
     return min(1.0, watch.seconds / (clock.seconds() - start))

@@ -63,17 +63,12 @@ def _undefined_order(subject: Subject) -> str | None:
 def _remembers_other_inputs(subject: Subject, first: Any) -> bool:
     """True where a forward on another draw changes what is, or was, returned for draw 0."""
     kept = subject.output
-    if _share_memory(first, kept):  # then both are the model's own, or an input's
+    if trees.share_memory(first, kept):  # then both are the model's own
         kept = trees.map_tensors(first, torch.clone)
     subject.forward(subject.draw(1))
     if not trees.same_bits(first, kept):
         return True
     return not trees.same_bits(first, subject.forward(subject.fresh_inputs()))
-
-
-def _share_memory(one: Any, other: Any) -> bool:
-    places = [{t.untyped_storage().data_ptr() for t in trees.tensors(tree)} for tree in (one, other)]
-    return not places[0].isdisjoint(places[1])
 
 
 def output_digest(subject: Subject) -> dict[str, Any]:

@@ -143,7 +143,7 @@ def _run_stages(stages: list[StageCall], subject: Subject, channel: Channel) -> 
         if stage in _NEEDS:
             subject.memory.ask(partial(_NEEDS[stage], subject))
         try:
-            facts = _measured(partial(subject.memory.enough_for, measure))
+            facts = _measured(subject, measure)
         except CandidateFault as fault:
             if fault.fault == "contract":
                 channel.send("facts", facts={"contract_fault": fault.detail})
@@ -156,10 +156,10 @@ def _run_stages(stages: list[StageCall], subject: Subject, channel: Channel) -> 
             return
 
 
-def _measured(measure: Callable[[], Facts]) -> Facts:
+def _measured(subject: Subject, measure: Callable[[], Facts]) -> Facts:
     """Call a stage; memory that our own analysis ran out of counts like the candidate's."""
     try:
-        return measure()
+        return subject.memory.enough_for(measure)
     except (MemoryError, RuntimeError) as error:
         if is_out_of_memory(error):
             raise CandidateFault("out_of_memory", one_line(error)) from error

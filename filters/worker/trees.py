@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,8 +48,17 @@ def tensors(tree: Any) -> list[torch.Tensor]:
 
 def stored_bytes(tree: Any) -> int:
     """Return the memory that the plain tensors hold; storage that several share counts once."""
-    storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(tree)}
-    return sum(storages.values())
+    return sum(_storages(tree).values())
+
+
+def share_memory(one: Any, other: Any) -> bool:
+    """True where a plain tensor of one tree lies in the storage of one of the other."""
+    return not _storages(one).keys().isdisjoint(_storages(other))
+
+
+def _storages(tree: Any) -> dict[int, int]:
+    """Map the place of every storage to its size in bytes."""
+    return {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in tensors(tree)}
 
 
 def map_tensors(tree: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
@@ -93,6 +103,11 @@ def norm(tensor: torch.Tensor) -> float:
     """Return the Euclidean norm, added up in double precision; nan or inf where a value is."""
     wide = torch.complex128 if tensor.is_complex() else torch.float64
     return float(torch.linalg.vector_norm(tensor, dtype=wide))
+
+
+def rms(tensor: torch.Tensor) -> float:
+    """Return the root of the mean square; 0 of an empty tensor."""
+    return norm(tensor) / math.sqrt(max(tensor.numel(), 1))
 
 
 def dtype_name(tensor: torch.Tensor) -> str:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from filters.worker.compiling import compare, compile_model, lowest_precision
+from filters.worker.device_memory import Memory
 from filters.worker.faults import CandidateFault
 
 Pair = collections.namedtuple("Pair", "left right")
@@ -35,6 +36,7 @@ def test_double_precision_arbitrates(subject):
     assert facts["compared_with"] == "fp64"
     assert 0 < facts["eager_error"] < 1e-6
     assert facts["allowed_error"] == pytest.approx(2 * facts["eager_error"] + 1e-5)
+    assert "compiled_allclose" not in facts
     assert not is_mismatch(facts)
 
 
@@ -227,6 +229,22 @@ def test_graphs_and_breaks_are_counted(subject):
     facts, _, _ = compile_model(subject(body))
     assert facts["graphs"] >= 1
     assert facts["graph_breaks"] >= 1
+
+
+def test_memory_is_asked_for_once_compiled_and_not_when_it_is_compiled_again(subject):
+    class Counting(Memory):
+        asked = 0
+
+        def ask(self, counted):
+            assert counted() > 0
+            self.asked += 1
+
+    made = subject(MIX)
+    made.memory = Counting()
+    _, compiled, _ = compile_model(made)
+    assert made.memory.asked == 1
+    compiled(torch.randn(3, 16).double().float().requires_grad_())
+    assert made.memory.asked == 1
 
 
 @pytest.mark.parametrize("error", [ValueError("no lowering"), SystemExit(0), BaseException()])
