@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-Origin = Literal["rules", "foreign"]
+Origin = Literal["rules", "lifted", "foreign"]
 
 
 def content_id(code: str) -> str:
@@ -31,9 +31,10 @@ class Candidate:
     data_source: str | None = None
     """`torch#K` or `transformers` as claimed by a set that is audited; None: derived from what ran."""
     composer: str | None = None
-    """`rules`, the model's name, or None for an audited row."""
+    """`rules`, `layers`, the model's name, or None for an audited row."""
     origin: Origin = "foreign"
-    """`rules`: written by our own renderer. `foreign`: by an LLM or by somebody else."""
+    """`rules`: written by our own renderer. `lifted`: one of the frozen layers of transformers. `foreign`: by
+    an LLM or by somebody else."""
     ladder_steps: int = 0
     """Steps of the ladder by which sizes were moved since, because a measurement missed the window of
     times."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from composer.profiles import BUILT_IN, DeviceProfile, profile_from, read_profile
 
@@ -35,11 +35,25 @@ class ComposerSettings(BaseModel):
         description="Share of candidates that are a single element-wise operator or reduction; the others "
         "have as many operators as the rows of arXiv 2602.24286, table 3.",
     )
+    layers_share: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of candidates that are layers lifted from transformers, as long as there are new "
+        "ones, with the composer `rules`; needs `transformers` among the sources.",
+    )
     dtypes: dict[FloatType, float] = Field(
         default=dict(DTYPE_SHARES),
         description="Floating types of inputs and parameters, with their shares of the layers.",
         min_length=1,
     )
+
+    @field_validator("layers_share")
+    @classmethod
+    def _with_rules_alone(cls, value: float, others: ValidationInfo) -> float:
+        if value and others.data.get("composer") == "llm":
+            raise ValueError(f"{value:g} goes with the composer rules, not llm; leave it out or at 0")
+        return value
 
     @field_validator("profile", mode="before")
     @classmethod

@@ -137,7 +137,7 @@ class Engine:
 
         Raises Interrupted after `stop`, SandboxFault if the machinery fails or may not run the candidate.
         """
-        if self.sandbox == "none" and candidate.origin != "rules" and not self._unsafe:
+        if self.sandbox == "none" and candidate.origin == "foreign" and not self._unsafe:
             tried = "".join(f" ({name}: {why_not})" for name, why_not in self.passed_over.items())
             raise SandboxFault(
                 f"{candidate.name}: code that our own rules did not write runs only in a sandbox{tried}. "

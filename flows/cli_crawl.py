@@ -8,14 +8,16 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from flows.cli_layers import tell_layers, verify_layers
 from flows.settings import load_settings
 from ops_crawler.operator import Operator
 
 SOURCE_HELP = (
-    "Where operators come from: torch, a name registered under opweaver.sources, package.module:object or a "
-    "folder of .py files. Give it once for each; without it, torch."
+    "Where operators come from: torch, transformers, a name registered under opweaver.sources, "
+    "package.module:object or a folder of .py files. Give it once for each; without it, torch."
 )
 _USABLE = "not set aside"
+_TRANSFORMERS = "transformers"
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +28,9 @@ def register(app: typer.Typer) -> None:
 def crawl(
     out: Annotated[Path, typer.Option(help="Parquet file to write.")],
     source: Annotated[list[str] | None, typer.Option(help=SOURCE_HELP)] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Execute all example calls again.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Execute all example calls again, lift all layers anew.")
+    ] = False,
 ) -> None:
     """List the operators of the installed libraries, and those of your own."""
     settings = load_settings(options={"sources": tuple(source)} if source else {})
@@ -36,9 +40,15 @@ def crawl(
     operators = operators_of(settings)
     write_operators(out, operators)
     show_operators(operators)
-    _tell_differences([operator for operator in operators if operator.source == "torch"])
-    if verify:
-        _verify(operators)
+    of_torch = [operator for operator in operators if operator.source == "torch"]
+    of_transformers = [operator for operator in operators if operator.source == "transformers"]
+    _tell_differences(of_torch)
+    if of_transformers:
+        tell_layers(of_transformers)
+    if verify and of_torch:
+        _verify(of_torch)
+    if verify and of_transformers:
+        verify_layers()
     typer.echo(f"{len(operators):,} operators: {out}")
 
 
@@ -46,7 +56,7 @@ def show_operators(operators: Sequence[Operator]) -> None:
     """Print three tables over the same operators; the sums of all three agree."""
     from flows.summary import OUT
 
-    OUT.print(_table(operators, "module", "kind", lambda op: (op.name.rpartition(".")[0], op.kind)))
+    OUT.print(_table(operators, "module", "kind", lambda op: (_module(op), op.kind)))
     OUT.print(_table(operators, "category", "", lambda op: (op.category, "")))
     reasons = Table(title="\nWhy operators are set aside", title_justify="left")
     reasons.add_column("reason")
@@ -56,6 +66,11 @@ def show_operators(operators: Sequence[Operator]) -> None:
         reasons.add_row(reason, f"{count:,}")
     reasons.add_row("sum", f"{len(operators):,}", style="bold")
     OUT.print(reasons)
+
+
+def _module(operator: Operator) -> str:
+    """Return where an operator lives; the hundreds of modules of transformers are one."""
+    return _TRANSFORMERS if operator.source == "transformers" else operator.name.rpartition(".")[0]
 
 
 def _table(

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from composer.candidate import Candidate
+from composer.layers import MixedComposer, NoLayersError
 from composer.llm.assignment import TooFewOperatorsError
 from composer.llm.candidates import LlmComposer
 from composer.profiles import DeviceProfile
@@ -31,23 +32,29 @@ def operators_of(settings: Settings) -> list[Operator]:
     return list(survey.operators)
 
 
-def composer_of(settings: Settings, operators: Sequence[Operator], profile: DeviceProfile) -> RuleComposer:
+def composer_of(
+    settings: Settings, operators: Sequence[Operator], profile: DeviceProfile
+) -> RuleComposer | MixedComposer:
     """Return the composer that the settings ask for; own operators that it lacks are told on stderr.
 
     Raises UsageError.
     """
+    share = settings.composer.layers_share
     try:
-        composer = RuleComposer(
+        rules = RuleComposer(
             operators,
             profile,
             settings.run.seed,
             easy_share=settings.composer.easy_share,
             dtypes=settings.composer.dtypes,
         )
-    except TooFewRulesError as error:
+        composer: RuleComposer | MixedComposer = rules
+        if share:
+            composer = MixedComposer(rules, operators, share)
+    except (TooFewRulesError, NoLayersError) as error:
         raise UsageError(f"sources: {error}") from None
     own = {operator.name for operator in operators if operator.usage}
-    lacking = sorted(own - {rule.operator for rule in composer.rules})
+    lacking = sorted(own - {rule.operator for rule in rules.rules})
     if lacking:
         print(
             f"opweaver: left out, because no source in the settings has them: {', '.join(lacking)}; "
@@ -66,7 +73,9 @@ def llm_composer_of(settings: Settings, operators: Sequence[Operator], profile: 
         raise UsageError(f"sources: {error}") from None
 
 
-def compose_at(places: Sequence[int], composer: RuleComposer, progress: Progress) -> list[Candidate]:
+def compose_at(
+    places: Sequence[int], composer: RuleComposer | MixedComposer, progress: Progress
+) -> list[Candidate]:
     """Return the candidates with these indices."""
     candidates = []
     with progress.stage("composing", len(places)):

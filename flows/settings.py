@@ -60,7 +60,8 @@ class Settings(BaseSettings):
     sources: tuple[str, ...] = Field(
         ("torch",),
         min_length=1,
-        description="Where operators come from: torch, a registered name, package.module:object, a folder.",
+        description="Where operators come from: torch, transformers, a registered name, "
+        "package.module:object, a folder.",
     )
     run: RunSettings = RunSettings()
     composer: ComposerSettings = ComposerSettings()

@@ -77,7 +77,7 @@ class Operator:
     shape_notes: str = ""
     """Section `Shape` of the docstring; empty without one."""
     category: str = ""
-    """What it does, such as `convolution`; `ops_crawler/categories.py` lists them."""
+    """What it does, such as `convolution` (`ops_crawler/categories.py` lists them); else `layer`."""
     alias_group: str = ""
     """Canonical name of the operator that it is, possibly under another name."""
     set_aside: str | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ops_crawler.inspection import docstring
+from ops_crawler.lifting.reasons import LIFTING_REASONS
 
 REASONS = {
     "in_place": "writes into its argument",
@@ -34,6 +35,7 @@ REASONS = {
     "needs_config": "one's own class whose constructor takes a config object",
     "no_plain_source": "one's own operator whose text cannot stand alone in a task",
     "fails": "one's own operator that cannot be called as its usage says",
+    **LIFTING_REASONS,
 }
 """Every code that `Operator.set_aside` may hold, with its meaning."""
 

@@ -10,10 +10,11 @@ from typing import Any
 from ops_crawler.folder_source import FolderSource
 from ops_crawler.source import Source, SourceError, one_line
 from ops_crawler.torch_source import TorchSource
+from ops_crawler.transformers_source import TransformersSource
 
 GROUP = "opweaver.sources"
 """Entry point group under which packages register their sources."""
-BUILT_IN: dict[str, Source] = {"torch": TorchSource()}
+BUILT_IN: dict[str, Source] = {"torch": TorchSource(), "transformers": TransformersSource()}
 
 
 def find_source(name: str) -> Source:

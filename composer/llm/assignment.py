@@ -35,7 +35,11 @@ class Assignment:
         seed: int,
         fit: Callable[[Sequence[Operator]], bool] = lambda operators: True,
     ) -> None:
-        usable = [one for one in operators if one.set_aside is None and one.usage is None]
+        usable = [
+            one
+            for one in operators
+            if one.set_aside is None and one.usage is None and one.source != "transformers"  # whole layers
+        ]
         if len(usable) < 2:
             raise TooFewOperatorsError(f"{len(usable)} operators to ask for; crawl the source `torch`")
         self._seed = seed

@@ -61,6 +61,7 @@ def test_an_index_gets_two_new_sizings_at_most():
 
 def test_sizes_of_others_are_not_ours_to_change():
     assert indices(misses(*judged(TOO_FAST, origin="foreign"), wanted=1)) == []
+    assert indices(misses(*judged(TOO_FAST, origin="lifted"), wanted=1)) == [0]
 
 
 def rows(run_dir):

@@ -1,6 +1,7 @@
 """Whole runs by the real command: what they leave, and how they survive being stopped."""
 
 import contextlib
+import json
 import random
 import signal
 import subprocess
@@ -231,3 +232,27 @@ def test_a_disk_that_fills_up_ends_the_run_and_loses_nothing(small_disk, opweave
     finished = opweaver_run(*command)
     assert finished.returncode == 0, finished.stderr
     assert kept.items() <= measured_ids(run_dir).items()
+
+
+@pytest.mark.slow
+def test_lifted_layers_become_rows_that_say_where_they_are_from(opweaver_run, tmp_path):
+    opweaver_run.environment |= {
+        "OPWEAVER_SOURCES": '["torch", "transformers"]',
+        "OPWEAVER_COMPOSER__LAYERS_SHARE": "1",
+        "OPWEAVER_POLICY__EAGER_MS_MIN": "0.01",
+        "OPWEAVER_POLICY__EAGER_MS_MAX": "10000",
+    }
+    done = opweaver_run("run", "--run-dir", "run", "--count", 2)
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(tmp_path / "run/dataset/data/train-00000-of-00001.parquet").to_pylist()
+    assert len(rows) == 2
+    for row in rows:
+        assert (row["data_source"], row["composer"], row["source_license"]) == (
+            "transformers", "layers", "Apache-2.0",
+        )  # fmt: skip
+        (name,) = json.loads(row["ops"])
+        assert row["code"].startswith(f"# {name} of Hugging Face transformers ")
+        assert row["source_path"].startswith("src/transformers/models/")
+        assert "Licensed under the Apache License, Version 2.0" in row["code"]
+    card = (tmp_path / "run/dataset/README.md").read_text()
+    assert "Rows of `transformers` are layers of the library transformers, which is under Apache-2.0" in card

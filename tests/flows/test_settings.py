@@ -142,3 +142,8 @@ def test_a_list_in_the_environment_is_json(monkeypatch):
 
 def test_no_sources_is_an_error():
     assert "`sources` is ()" in complaint(None, {"sources": ()})
+
+
+def test_lifted_layers_go_with_rules_alone(tmp_path):
+    text = '[composer]\ncomposer = "llm"\nlayers_share = 0.5\n'
+    assert "`composer.layers_share`: 0.5 goes with the composer rules" in complaint(written(tmp_path, text))

@@ -1,6 +1,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -15,6 +16,7 @@ from composer.llm.settings import LlmSettings
 from composer.profiles import built_in
 from composer.render import render
 from ops_crawler.crawl import survey
+from ops_crawler.operator import Operator
 
 PLANNED = "torch.nn.Conv2d torch.nn.GroupNorm torch.nn.Linear torch.sin torch.hypot torch.amax"
 
@@ -75,6 +77,12 @@ def test_no_operator_stands_twice_in_a_request(operators):
     for index in range(60):
         names = sorted(one.alias_group or one.name for one in assignment.operators(index, 5))
         assert all(one != other for one, other in pairwise(names))
+
+
+def test_whole_layers_of_transformers_are_no_operators_to_weave(operators):
+    layer = Operator(name="transformers.models.x.Y", kind="module", signature="(a)", source="transformers")
+    with pytest.raises(TooFewOperatorsError, match="0 operators to ask for"):
+        Assignment([layer, replace(layer, name="transformers.models.x.Z")], 0)
 
 
 def test_nothing_to_ask_for_is_told():
