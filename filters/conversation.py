@@ -48,7 +48,7 @@ class Conversation:
         self._job = json.dumps(job | {"nonce": self._nonce}) + "\n"
         self._started = monotonic()
         self._stage: str | None = None
-        self._stage_started = self._clock()
+        self._stage_started = 0.0
         self._entered = self._started
         self._pending = b""
         self._finished = False
@@ -70,6 +70,7 @@ class Conversation:
         finally:
             os.close(log)
         self._exclusive.enter(child)
+        self._stage_started = self._clock(child)
         consumption = Consumption(child, self._scratch)
         try:
             self._send(child, self._job.encode())
@@ -99,9 +100,9 @@ class Conversation:
         """Return why the job did not come to its end."""
         return self._detail or self._fault or "no answer"
 
-    def _clock(self) -> float:
+    def _clock(self, child: Child) -> float:
         """Seconds that count against limits: the time in which a neighbour held the machine does not."""
-        return monotonic() - self._exclusive.stopped_seconds()
+        return monotonic() - self._exclusive.stopped_seconds(child)
 
     def _since_entered(self) -> float:
         """Return the seconds since the last call: what one part of the job took."""
@@ -147,7 +148,7 @@ class Conversation:
                 if self._stage is None:
                     self._start_seconds = self._since_entered()
                 self._stage = str(message["stage"])
-                self._stage_started = self._clock()
+                self._stage_started = self._clock(child)
             case "facts":
                 self._take_facts(child, message)
             case "fault":
@@ -156,11 +157,11 @@ class Conversation:
                 self._change_share(child, self._share, int(message["kept"]), int(message["wanted"]))
             case "timing":
                 self._exclusive.acquire(child)
-                self._stage_started = self._clock()
+                self._stage_started = self._clock(child)
                 self._send(child, b"go\n")
             case "timed":
                 self._exclusive.release(child)
-                self._stage_started = self._clock()
+                self._stage_started = self._clock(child)
             case "end":
                 self._finished = True
 
@@ -174,7 +175,7 @@ class Conversation:
             self._break_off(child, Reason.WORKER_LOST, str(error))
             return
         self._entered += monotonic() - asked
-        self._stage_started = self._clock()
+        self._stage_started = self._clock(child)
         self._send(child, b"%d\n" % granted)
 
     def _take_facts(self, child: Child, message: dict[str, Any]) -> None:
@@ -186,7 +187,7 @@ class Conversation:
     def _enforce(self, child: Child, consumption: Consumption) -> None:
         child.listen()
         limit = self._limits.seconds(self._stage)
-        if self._clock() - self._stage_started > limit:
+        if self._clock(child) - self._stage_started > limit:
             self._break_off(child, Reason.TIMEOUT, f"{self._stage or 'start'} took longer than {limit:g} s")
         excess = consumption.excess(self._limits)
         if excess is not None:

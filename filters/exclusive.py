@@ -22,11 +22,13 @@ class Exclusive:
         self._holder: Child | None = None
         self._held_since = 0.0
         self._held_before = 0.0
+        self._own_seconds: dict[Child, float] = {}
 
     def enter(self, child: Child) -> None:
         """Add a child; during a neighbour's timing it is stopped at once."""
         with self._members:
             self._running.add(child)
+            self._own_seconds[child] = 0.0
             if self._holder is not None:
                 child.signal(signal.SIGSTOP)
 
@@ -35,6 +37,7 @@ class Exclusive:
         self.release(child)
         with self._members:
             self._running.discard(child)
+            self._own_seconds.pop(child, None)
 
     def acquire(self, child: Child) -> None:
         """Stop everybody else. Blocks while another child is timing."""
@@ -50,15 +53,18 @@ class Exclusive:
             if self._holder is not child:
                 return
             self._signal_others(child, signal.SIGCONT)
+            held = monotonic() - self._held_since
+            self._own_seconds[child] += held
+            self._held_before += held
             self._holder = None
-            self._held_before += monotonic() - self._held_since
         self._turn.release()
 
-    def stopped_seconds(self) -> float:
-        """Return for how long, in all, the machine has been held so far."""
+    def stopped_seconds(self, child: Child) -> float:
+        """Return for how long others have held the machine so far; what it does alone is its own time."""
         with self._members:
-            held = monotonic() - self._held_since if self._holder is not None else 0.0
-            return self._held_before + held
+            by_another = self._holder is not None and self._holder is not child
+            held = monotonic() - self._held_since if by_another else 0.0
+            return self._held_before + held - self._own_seconds.get(child, 0.0)
 
     def _signal_others(self, child: Child, number: int) -> None:
         for other in self._running - {child}:

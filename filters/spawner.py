@@ -195,6 +195,7 @@ def _environment(hash_seed: int, scratch_root: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for a device must not initialise CUDA before the fork
         "TOKENIZERS_PARALLELISM": "false",
     }

@@ -53,7 +53,7 @@ def test_an_access_beyond_a_table_ends_its_own_candidate_and_no_neighbour(verdic
 def test_a_layer_that_outgrows_its_first_share_gets_a_larger_one(verdicts):
     elements = FIRST_BYTES // 4
     inputs = f"[torch.randn({elements // 4096}, 4096)]"
-    (verdict,) = verdicts((passing_on("torch.logsumexp(x, dim=1)"), inputs))
+    (verdict,) = verdicts((passing_on("torch.cumsum(x.square(), dim=1)"), inputs))
     assert verdict.outcome == "accepted", verdict
 
 
