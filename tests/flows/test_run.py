@@ -236,12 +236,13 @@ def test_a_disk_that_fills_up_ends_the_run_and_loses_nothing(small_disk, opweave
 
 @pytest.mark.slow
 def test_lifted_layers_become_rows_that_say_where_they_are_from(opweaver_run, tmp_path):
-    opweaver_run.environment |= {
+    layers_alone = {
         "OPWEAVER_SOURCES": '["torch", "transformers"]',
         "OPWEAVER_COMPOSER__LAYERS_SHARE": "1",
         "OPWEAVER_POLICY__EAGER_MS_MIN": "0.01",
         "OPWEAVER_POLICY__EAGER_MS_MAX": "10000",
     }
+    opweaver_run.environment.update(layers_alone)
     done = opweaver_run("run", "--run-dir", "run", "--count", 2)
     assert done.returncode == 0, done.stderr
     rows = pq.read_table(tmp_path / "run/dataset/data/train-00000-of-00001.parquet").to_pylist()
