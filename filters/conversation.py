@@ -1,22 +1,20 @@
-"""One job in one child: send it, collect its events, enforce the limits from outside."""
+"""One job in one worker: send it, collect its events, enforce the limits from outside."""
 
 import json
-import os
 import secrets
 import select
 import signal
 import threading
 from contextlib import suppress
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from filters.admission import CrowdedError, Share
-from filters.exclusive import Exclusive
+from filters.crew import Worker
 from filters.limits import Consumption, Limits
 from filters.measurement import Measurement, checked_facts
 from filters.reasons import Reason, Stage
-from filters.spawner import Child, Spawner
+from filters.spawner import Child
 from filters.worker.keeper import OUR_FAILURE
 
 _POLL_SECONDS = 0.05
@@ -25,23 +23,22 @@ _MESSAGE_BYTES_MAX = 4 << 20
 
 
 class Conversation:
-    """Blocks in `hold` until the child has ended; afterwards `measurement()` tells what it reported."""
+    """Blocks in `hold` until the job is done; afterwards `measurement()` tells what the worker reported."""
 
     def __init__(
         self,
-        spawner: Spawner,
-        scratch: Path,
+        worker: Worker,
         job: dict[str, Any],
         limits: Limits,
-        exclusive: Exclusive,
         stopping: threading.Event,
         share: Share | None = None,
     ) -> None:
         """`share` is the worker's memory on the device, None on a CPU."""
-        self._spawner = spawner
-        self._scratch = scratch
+        self._worker = worker
+        self._scratch = worker.scratch
+        self._exclusive = worker.card.exclusive
+        self._stays = bool(job["stays"])
         self._limits = limits
-        self._exclusive = exclusive
         self._stopping = stopping
         self._share = share
         self._nonce = secrets.token_hex(16)
@@ -60,26 +57,28 @@ class Conversation:
         self.answers: dict[str, Any] = {}
         """All facts that arrived."""
         self.crowded: CrowdedError | None = None
-        """Set where others held the memory that this worker needed, and it had to give up."""
+        """Set where this worker had to give up for want of memory, and has to start again with more."""
 
     def hold(self) -> None:
-        """Run the child to its end. Nothing that it has started survives this call."""
-        log = os.open(self._scratch / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            child = self._spawner.spawn(self._scratch, log)
-        finally:
-            os.close(log)
-        self._exclusive.enter(child)
+        """Run the job to its end. Of a worker that does not stay nothing survives this call."""
+        child = self._worker.child
         self._stage_started = self._clock(child)
         consumption = Consumption(child, self._scratch)
         try:
             self._send(child, self._job.encode())
-            while not self._stopping.is_set() and self._listen(child):
+            while not self._stopping.is_set() and not self._waits_for_more() and self._listen(child):
                 self._enforce(child, consumption)
         finally:
-            self._end(child)
-            self._exclusive.leave(child)
-            child.close()
+            self._worker.unharmed = self._may_stay()
+            if not self._worker.unharmed:
+                self._end(child)
+
+    def _waits_for_more(self) -> bool:
+        return self._stays and self._finished
+
+    def _may_stay(self) -> bool:
+        """Whether the worker can take another job: this one did not fail, and left nothing behind."""
+        return self._waits_for_more() and self._fault is None and not self.answers.get("side_effects")
 
     def measurement(self) -> Measurement:
         """Return the facts, with the fault that ended them if there was one."""
@@ -155,6 +154,8 @@ class Conversation:
                 self._fault, self._detail = str(message["fault"]), str(message["detail"])
             case "memory" if self._share is not None:
                 self._change_share(child, self._share, int(message["kept"]), int(message["wanted"]))
+            case "starved" if self._share is not None:
+                self._give_up(child, CrowdedError(self._share.bytes))
             case "timing":
                 self._exclusive.acquire(child)
                 self._stage_started = self._clock(child)
@@ -171,12 +172,15 @@ class Conversation:
         try:
             granted = share.change(kept_bytes, wanted_bytes, building=self._stage == Stage.BUILD)
         except CrowdedError as error:
-            self.crowded = error
-            self._break_off(child, Reason.WORKER_LOST, str(error))
+            self._give_up(child, error)
             return
         self._entered += monotonic() - asked
         self._stage_started = self._clock(child)
         self._send(child, b"%d\n" % granted)
+
+    def _give_up(self, child: Child, error: CrowdedError) -> None:
+        self.crowded = error
+        self._break_off(child, Reason.WORKER_LOST, str(error))
 
     def _take_facts(self, child: Child, message: dict[str, Any]) -> None:
         self.answers |= message["facts"] if self._stage is None else checked_facts(message["facts"])
@@ -200,7 +204,7 @@ class Conversation:
 
     def _end(self, child: Child) -> None:
         """Wait for the exit, killing if need be, and tell a silent death from a finished job."""
-        if not self._finished:
+        if not self._finished or self._stays:
             child.signal(signal.SIGKILL)
         if not child.wait(_END_SECONDS):
             child.signal(signal.SIGKILL)

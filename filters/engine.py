@@ -1,16 +1,16 @@
 """Runs candidates through workers, several at once, and returns what was seen of each.
 
-One child per candidate, forked from a server that has torch loaded, killed from outside when a limit
-is exceeded. A second server with another hash seed repeats the forward in a fresh process.
+Workers are forked from a server that has torch loaded, and killed from outside when a limit is exceeded; see
+`filters.crew` for who shares one. A second server with another hash seed repeats the forward in processes
+that never saw the first.
 """
 
 import contextlib
 import math
 import os
-import shutil
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +20,7 @@ from filters.admission import FIRST_BYTES, MemoryBudget, Share
 from filters.card import Card, Slots, visible_cards
 from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
+from filters.crew import Crew
 from filters.environment import Environment
 from filters.errors import Interrupted, SandboxFault
 from filters.judge import claim_of
@@ -89,6 +90,8 @@ class Engine:
             except OSError as error:
                 raise SandboxFault(f"no scratch folder: {error}. Set TMPDIR to a writable place.") from error
             self._cache = CompilerCache(self._scratch)
+            self._crew = Crew(self._scratch, self._cache, self._settings.candidates_per_worker)
+            stack.callback(self._crew.close)
             stack.enter_context(self._strongest_layer())
             self._slots = Slots(self.cards, self.workers)
             self._stack = stack.pop_all()
@@ -181,36 +184,23 @@ class Engine:
         *,
         keep_cache: bool = False,
     ) -> Conversation:
-        """Run one job in one child and return the finished conversation."""
+        """Run one job in one worker and return the finished conversation."""
         job = job | {"card": card.number, "device_bytes": share.bytes if share else None}
         if self._stopping.is_set():
             raise Interrupted
-        with self._scratch_folder() as scratch:
-            conversation = Conversation(
-                spawner, scratch, job, self._limits(), card.exclusive, self._stopping, share
-            )
+        with self._crew.worker(spawner, card, stays=job["stays"]) as worker:
+            conversation = Conversation(worker, job, self._limits(), self._stopping, share)
             conversation.hold()
             if keep_cache and "compile_seconds" in conversation.answers:
-                self._cache.take_from(scratch)
+                self._cache.take_from(worker.scratch)
         if self._stopping.is_set():
             raise Interrupted
         return conversation
 
-    @contextlib.contextmanager
-    def _scratch_folder(self) -> Iterator[Path]:
-        try:
-            folder = Path(tempfile.mkdtemp(dir=self._scratch))
-            for name in ("work", "home"):
-                (folder / name).mkdir()
-            self._cache.copy_to(folder)
-        except OSError as error:
-            raise SandboxFault(
-                f"{self._scratch}: {error.strerror}. Free some space or set TMPDIR."
-            ) from error
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    def _stays(self, candidate: Candidate) -> bool:
+        """Whether others may share its process: a context takes a GPU long to start, and own code is safe."""
+        shares = self._settings.candidates_per_worker > 1 and candidate.origin != "foreign"
+        return shares and self.device == "cuda"
 
     def _limits(self) -> Limits:
         settings = self._settings
@@ -225,6 +215,7 @@ class Engine:
     def _job(self, candidate: Candidate, mode: str) -> dict[str, Any]:
         claim = claim_of(candidate)
         return self._base_job(mode) | {
+            "stays": self._stays(candidate),
             "code": candidate.code,
             "policy": self._policy.model_dump(),
             "claim": {"requested_ops": list(claim.requested_ops), "whole_layer": claim.whole_layer},
@@ -234,6 +225,7 @@ class Engine:
     def _base_job(self, mode: str) -> dict[str, Any]:
         return {
             "mode": mode,
+            "stays": False,
             "device": self.device,
             "threads": self._threads,
             "compile_backend": self._settings.compile_backend,

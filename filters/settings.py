@@ -12,6 +12,12 @@ class FilterSettings(BaseModel):
 
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where candidates run.")
     workers: int = Field(0, ge=0, description="Candidates run at once; 0 means one per core, at most 16.")
+    candidates_per_worker: int = Field(
+        32,
+        ge=1,
+        description="Candidates of our own making that one process on a GPU runs, one after the other; 1 "
+        "gives each its own, as every foreign candidate has.",
+    )
     memory_gib: float | None = Field(
         None,
         gt=0,

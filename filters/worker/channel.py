@@ -6,9 +6,10 @@ result; the parent drops every line that does not carry the nonce of this job.
 
 import json
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 
 class Channel:
@@ -17,9 +18,16 @@ class Channel:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._reader = connection.makefile("r", encoding="utf-8", newline="\n")
-        self.job: dict[str, Any] = json.loads(self._reader.readline())
-        self._nonce = self.job.pop("nonce")
         self._alone = False
+
+    def jobs(self) -> Iterator[dict[str, Any]]:
+        """Yield one job after the other, until there is none or one does not let this process stay."""
+        stays = True
+        while stays and (line := self._reader.readline()):
+            self.job: dict[str, Any] = json.loads(line)
+            self._nonce = self.job.pop("nonce")
+            stays = self.job["stays"]
+            yield self.job
 
     def send(self, event: str, **fields: Any) -> None:
         """Send one event."""
@@ -34,6 +42,12 @@ class Channel:
         assert not self._alone
         self.send("memory", kept=kept_bytes, wanted=wanted_bytes)
         return int(self._reader.readline())
+
+    def starved(self) -> NoReturn:
+        """Give up for want of memory: the parent ends this process and starts another with more."""
+        self.send("starved")
+        self._reader.readline()  # which does not come
+        sys.exit()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

@@ -22,6 +22,14 @@ _SAMPLES_NEAR_A_BOUND = 50
 _SAMPLES_FAR = 5
 _MEASURED_MS_MIN = 60.0
 """Sampling stops at this much measured time once the least number of samples is there."""
+_SAMPLES_NEAR_A_BOUND_MIN = 15
+_MEASURED_MS_NEAR_A_BOUND = 1000.0
+"""The same near a bound: a call of 90 ms would hold the machine for seconds otherwise."""
+_PROBE_SECONDS_MAX = 0.5e-3
+"""A kernel of microseconds takes longer only where another process's kernels run as well ..."""
+_QUIET_SECONDS = 6e-3
+"""... and so does one of several within this time: processes take turns of about 2 ms on a GPU."""
+_WAITING_SECONDS_MAX = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,26 @@ class Clock:
             median_ms=statistics.median(samples), iqr_ms=quartiles[2] - quartiles[0], samples=len(samples)
         )
 
+    def is_quiet(self) -> bool:
+        """Wait until nobody else's kernels run on the device; False if that takes too long.
+
+        Who is stopped queues no more of them, but those that are queued still run.
+        """
+        if self._device.type != "cuda":
+            return True
+        probe = self._flush[:1]
+        start = since = seconds()
+        while since - start < _WAITING_SECONDS_MAX:
+            before = seconds()
+            probe.fill_(1)
+            torch.cuda.synchronize(self._device)
+            now = seconds()
+            if now - before > _PROBE_SECONDS_MAX:
+                since = now
+            elif now - since > _QUIET_SECONDS:
+                return True
+        return False
+
     @staticmethod
     def _enough(samples: list[float], bounds_ms: tuple[float, float]) -> bool:
         if len(samples) < _SAMPLES_FAR:
@@ -62,7 +90,8 @@ class Clock:
         if len(samples) < _SAMPLES_MIN:
             return False
         if any(0.9 * bound < median < 1.1 * bound for bound in bounds_ms):
-            return len(samples) >= _SAMPLES_NEAR_A_BOUND
+            long_enough = sum(samples) >= _MEASURED_MS_NEAR_A_BOUND
+            return len(samples) >= (_SAMPLES_NEAR_A_BOUND_MIN if long_enough else _SAMPLES_NEAR_A_BOUND)
         return len(samples) >= _SAMPLES_MAX or sum(samples) >= _MEASURED_MS_MIN
 
     def _cpu(self, call: Callable[[], Any]) -> float:

@@ -2,6 +2,9 @@
 
 Before a stage the worker asks for what that will need, and gives back what it no longer uses. Where an
 estimate was too low, the call that ran out of memory is made again with more, as long as there is more.
+
+Some libraries are not told: cuDNN that gets no workspace takes a slower algorithm, with other bits, and torch
+keeps that choice for the life of the process. The allocator's count shows it, and the worker starts again.
 """
 
 import gc
@@ -30,15 +33,22 @@ class Memory:
         """Wait for more than was granted so far; False where that was all there is."""
         return False
 
+    def settle(self, *, raised: int) -> None:
+        """Look whether more allocations failed than were raised since the last look."""
+
     def enough_for(self, call: Callable[[], Result]) -> Result:
         """Call; where memory runs out, call again with more, as long as there is more."""
         while True:
             try:
-                return call()
+                result = call()
             except Exception as error:  # candidate code may raise anything
                 if not is_out_of_memory(error):
                     raise
                 failure = error.with_traceback(None)  # its frames hold tensors
+            else:
+                self.settle(raised=0)
+                return result
+            self.settle(raised=1)
             if not self.more():
                 raise failure
 
@@ -48,17 +58,26 @@ class DeviceMemory(Memory):
 
     def __init__(self, channel: Channel, granted_bytes: int) -> None:
         self._channel = channel
+        self._least_bytes = granted_bytes
+        self._failed = 0
         self._limit(granted_bytes)
 
     def ask(self, counted: Callable[[], float]) -> None:
         """Give back what is unused, and wait until the parent grants what comes next."""
-        self._ask(counted() + _SLACK_BYTES)
+        self._ask(max(counted() + _SLACK_BYTES, self._least_bytes))
 
     def more(self) -> bool:
         """Ask for twice as much as so far."""
         before = self._granted_bytes
         self._ask(_MORE * before)
         return self._granted_bytes > before
+
+    def settle(self, *, raised: int) -> None:
+        """End this process where a library went on without the memory that it wanted, if there is more."""
+        failed = torch.cuda.memory_stats().get("num_ooms", 0)
+        before, self._failed = self._failed, failed
+        if failed - before > raised and self.more():
+            self._channel.starved()
 
     def _ask(self, wanted_bytes: float) -> None:
         gc.collect()

@@ -1,4 +1,4 @@
-"""The life of one worker: read a job, run its stages in order, report each one's facts, end.
+"""The life of one worker: read a job, run its stages in order, report each one's facts, end or go on.
 
 Every stage is announced before it starts, so that the parent knows where a silent death happened, and
 its facts are sent as soon as they are complete. The stage's own filters are asked at once; the first
@@ -8,14 +8,16 @@ reason ends the measuring, because nothing that costs more can change a rejectio
 import contextlib
 import gc
 import importlib
+import linecache
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from socket import socket
+from time import sleep
 from typing import Any
 
 import torch
@@ -38,6 +40,10 @@ Facts = dict[str, Any]
 StageCall = tuple[Stage, Callable[[], Facts]]
 
 
+_EAGER_COLUMNS = ("eager_ms", "eager_ms_iqr", "eager_samples", "tensor_time_share")
+_COMPILED_COLUMNS = ("compile_ms", "compile_ms_iqr", "compile_samples")
+_TURNS_MAX = 20
+_BETWEEN_TURNS_SECONDS = 0.5
 _LIBRARIES = ("torch.", "triton.", "sympy.")
 _GENERATED = ".compile_tasks."
 _HASHES = (("torch._inductor.codecache", "torch_key"), ("triton.runtime.cache", "triton_key"))
@@ -80,26 +86,57 @@ def _use_own_headers() -> None:
 
 
 def run(connection: socket) -> None:
-    """Serve the one job of this process."""
+    """Serve the jobs of this process: one, or several that may share it."""
     channel = Channel(connection)
     sys.dont_write_bytecode = True
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    torch.set_num_threads(channel.job["threads"])
-    if channel.job["device"] == "cuda":
-        _choose_card(channel.job["card"])
-    gc.collect()
-    mode = channel.job["mode"]
-    if mode == "environment":
-        channel.send("facts", facts=here(channel.job))
-    else:
+    watch = None
+    for job in channel.jobs():
+        if watch is None:
+            _set_up(job)
+            watch = Watch()
+        watch.events.clear()
+        _serve(job, channel, watch)
+        if job["stays"]:
+            _forget_candidate()
+        channel.send("end")
+
+
+def _set_up(job: dict[str, Any]) -> None:
+    torch.set_num_threads(job["threads"])
+    if job["device"] == "cuda":
+        _choose_card(job["card"])
+    if job["mode"] != "environment":
         _use_own_headers()
-        subject = Subject(device=torch.device(channel.job["device"]), watch=Watch(), job=channel.job)
-        if channel.job["device_bytes"] is not None:
-            subject.memory = DeviceMemory(channel, channel.job["device_bytes"])
-        stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[mode](subject, channel)
-        _run_stages(stages, subject, channel)
-    channel.send("end")
+
+
+def _serve(job: dict[str, Any], channel: Channel, watch: Watch) -> None:
+    gc.collect()
+    if job["mode"] == "environment":
+        channel.send("facts", facts=here(job))
+        return
+    subject = Subject(device=torch.device(job["device"]), watch=watch, job=job)
+    if job["device_bytes"] is not None:
+        subject.memory = DeviceMemory(channel, job["device_bytes"])
+    stages = {"measure": _stages, "digest": _digest_stages, "warm": _warm_stages}[job["mode"]]
+    _run_stages(stages(subject, channel), subject, channel)
+
+
+def _forget_candidate() -> None:
+    """Drop what libraries keep of a candidate. Whoever gets this far has not changed the process otherwise.
+
+    Waits for the device: an error that only shows now ends this process before the next candidate.
+    """
+    sys.modules.pop("task", None)
+    linecache.clearcache()
+    if "torch._dynamo" in sys.modules:
+        torch._dynamo.reset()
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+        torch._C._cuda_clearCublasWorkspaces()  # else the next one would seem to take less memory
+        torch.cuda.empty_cache()
 
 
 def _choose_card(number: int | None) -> None:
@@ -231,30 +268,33 @@ class _Timer:
 
     def eager(self) -> Facts:
         """Facts of the stage `runtime`."""
-        return self._time("eager", self._subject.model) | {"tensor_time_share": self._share()}
+        return self._times(_EAGER_COLUMNS, self._subject.model)
 
     def compiled(self, model: Any) -> Facts:
         """Run times of the compiled model."""
-        return self._time("compile", model)
+        return self._times(_COMPILED_COLUMNS, model)
 
-    def _share(self) -> float:
-        recorded = self._recorded.get("tensor_time_share")
-        if recorded is not None:
-            return recorded
-        inputs = self._subject.fresh_inputs()
-        with self._subject.guard("forward_failed", "forward"), self._channel.exclusive():
-            return observing.tensor_time_share(self._subject, inputs)
-
-    def _time(self, prefix: str, model: Any) -> Facts:
-        names = {"median_ms": f"{prefix}_ms", "iqr_ms": f"{prefix}_ms_iqr", "samples": f"{prefix}_samples"}
-        recorded = {column: self._recorded.get(column) for column in names.values()}
-        if None not in recorded.values():
+    def _times(self, columns: Sequence[str], model: Any) -> Facts:
+        recorded = {name: self._recorded[name] for name in columns if self._recorded.get(name) is not None}
+        if len(recorded) == len(columns):
             return recorded
         policy = self._channel.job["policy"]
         inputs = self._subject.fresh_inputs()
-        guard = self._subject.guard("forward_failed", "forward")
-        with guard, torch.no_grad(), self._channel.exclusive():
-            timing = clock.Clock(self._subject.device).time(
-                lambda: model(*inputs), (policy["eager_ms_min"], policy["eager_ms_max"])
-            )
-        return {column: getattr(timing, name) for name, column in names.items()}
+        timer = clock.Clock(self._subject.device)
+        with self._alone(timer), self._subject.guard("forward_failed", "forward"), torch.no_grad():
+            timing = timer.time(lambda: model(*inputs), (policy["eager_ms_min"], policy["eager_ms_max"]))
+            values = [timing.median_ms, timing.iqr_ms, timing.samples]
+            if model is self._subject.model:
+                values.append(observing.tensor_time_share(self._subject, inputs))
+        return dict(zip(columns, values, strict=True)) | recorded
+
+    @contextlib.contextmanager
+    def _alone(self, timer: clock.Clock) -> Iterator[None]:
+        """Hold the machine, once what neighbours had queued before they were stopped has run."""
+        for _ in range(_TURNS_MAX):
+            with self._channel.exclusive():
+                if timer.is_quiet():
+                    yield
+                    return
+            sleep(_BETWEEN_TURNS_SECONDS)
+        raise RuntimeError("the device does not come to rest")

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from filters.card import Card
+from filters.compiler_cache import CompilerCache
 from filters.conversation import Conversation
-from filters.exclusive import Exclusive
+from filters.crew import Crew
 from filters.limits import Limits
 from filters.policy import Policy
 from filters.sandbox.layers import survey, usable
@@ -24,20 +26,24 @@ LIMITS = Limits(stage_seconds=20, timing_seconds=20, compile_seconds=20, memory_
 class Confined:
     """One worker server behind one layer."""
 
-    def __init__(self, name, scratch_root):
+    def __init__(self, name, scratch_root, *, compiles=False):
         self.layer = usable(name)[0]
         self._root = scratch_root
-        self._spawner = Spawner(0, self.layer, scratch_root, compiles=False)
+        self._spawner = Spawner(0, self.layer, scratch_root, compiles=compiles)
         self._spawner.wait_ready()
-        self._exclusive = Exclusive()
+        self._card = Card()
+        self._crew = Crew(scratch_root, CompilerCache(scratch_root), 3)
 
     def run(self, code, limits=LIMITS):
         """Run a snippet as the module level of a task; return the measurement."""
-        scratch = self.scratch_folder()
-        job = self.job(code)
-        conversation = Conversation(self._spawner, scratch, job, limits, self._exclusive, threading.Event())
-        conversation.hold()
-        return conversation.measurement()
+        return self.talk(self.job(code), limits)[1]
+
+    def talk(self, job, limits=LIMITS):
+        """Run one job; return the process that did it, and the measurement."""
+        with self._crew.worker(self._spawner, self._card, stays=job["stays"]) as worker:
+            conversation = Conversation(worker, job, limits, threading.Event())
+            conversation.hold()
+            return worker.child.worker_pid, conversation.measurement()
 
     def scratch_folder(self):
         scratch = self._root / uuid.uuid4().hex
@@ -55,6 +61,7 @@ class Confined:
         """Return what a worker is told to do."""
         return {
             "mode": "measure",
+            "stays": False,
             "device": "cpu",
             "threads": 1,
             "card": None,
@@ -73,6 +80,7 @@ class Confined:
         return measurement.fault_detail.removeprefix("import: RuntimeError: ")
 
     def close(self):
+        self._crew.close()
         self._spawner.close()
 
 
@@ -80,10 +88,10 @@ def why_not(name):
     return next((layer.why_not for layer in survey() if layer.name == name), None)
 
 
-def open_layer(name, tmp_path_factory):
+def open_layer(name, tmp_path_factory, *, compiles=False):
     if why_not(name) is not None:
         pytest.skip(f"the sandbox {name} does not work here: {why_not(name)}")
-    return Confined(name, tmp_path_factory.mktemp("scratch").resolve())
+    return Confined(name, tmp_path_factory.mktemp("scratch").resolve(), compiles=compiles)
 
 
 def running_with(marker):
