@@ -29,28 +29,39 @@ class Memory:
     def ask(self, counted: Callable[[], float]) -> None:
         """Wait until this worker has so many bytes; they are counted only where somebody asks."""
 
-    def more(self) -> bool:
-        """Wait for more than was granted so far; False where that was all there is."""
-        return False
+    least_bytes = 0
+    """What every request gets at least."""
+
+    def more(self) -> int:
+        """Wait for more than was granted so far, and return how much; 0 where that was all there is."""
+        return 0
 
     def settle(self, *, raised: int) -> None:
         """Look whether more allocations failed than were raised since the last look."""
 
     def enough_for(self, call: Callable[[], Result]) -> Result:
-        """Call; where memory runs out, call again with more, as long as there is more."""
-        while True:
-            try:
-                result = call()
-            except Exception as error:  # candidate code may raise anything
-                if not is_out_of_memory(error):
-                    raise
-                failure = error.with_traceback(None)  # its frames hold tensors
-            else:
-                self.settle(raised=0)
-                return result
-            self.settle(raised=1)
-            if not self.more():
-                raise failure
+        """Call; where memory runs out, call again with more, as long as there is more.
+
+        What the call asks for by itself was too little then, and is raised to what it has now.
+        """
+        least_bytes = self.least_bytes
+        try:
+            while True:
+                try:
+                    result = call()
+                except Exception as error:  # candidate code may raise anything
+                    if not is_out_of_memory(error):
+                        raise
+                    failure = error.with_traceback(None)  # its frames hold tensors
+                else:
+                    self.settle(raised=0)
+                    return result
+                self.settle(raised=1)
+                self.least_bytes = self.more()
+                if not self.least_bytes:
+                    raise failure
+        finally:
+            self.least_bytes = least_bytes
 
 
 class DeviceMemory(Memory):
@@ -58,19 +69,19 @@ class DeviceMemory(Memory):
 
     def __init__(self, channel: Channel, granted_bytes: int) -> None:
         self._channel = channel
-        self._least_bytes = granted_bytes
+        self.least_bytes = granted_bytes
         self._failed = 0
         self._limit(granted_bytes)
 
     def ask(self, counted: Callable[[], float]) -> None:
         """Give back what is unused, and wait until the parent grants what comes next."""
-        self._ask(max(counted() + _SLACK_BYTES, self._least_bytes))
+        self._ask(max(counted() + _SLACK_BYTES, self.least_bytes))
 
-    def more(self) -> bool:
+    def more(self) -> int:
         """Ask for twice as much as so far."""
         before = self._granted_bytes
         self._ask(_MORE * before)
-        return self._granted_bytes > before
+        return self._granted_bytes if self._granted_bytes > before else 0
 
     def settle(self, *, raised: int) -> None:
         """End this process where a library went on without the memory that it wanted, if there is more."""

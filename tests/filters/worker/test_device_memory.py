@@ -21,7 +21,7 @@ class Steps(Memory):
     def more(self):
         """Double the share."""
         before, self.granted = self.granted, min(2 * self.granted, self.total)
-        return self.granted > before
+        return self.granted if self.granted > before else 0
 
 
 def needing(memory, wanted, error):
@@ -87,13 +87,33 @@ def test_the_failed_call_holds_nothing_while_more_is_asked_for():
     assert seen == [None]
 
 
+def test_a_call_that_asks_for_too_little_by_itself_is_not_made_again_for_ever():
+    class Asking(Steps):
+        def ask(self, counted):
+            self.granted = min(max(counted(), self.least_bytes), self.total)
+
+    def call():
+        memory.ask(lambda: 2)
+        if memory.granted < wanted:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return memory.granted
+
+    memory, wanted = Asking(64), 9
+    assert memory.enough_for(call) == 16
+    memory.ask(lambda: 3)  # what comes after it is asked for as before
+    assert memory.granted == 3
+    wanted = 65
+    with pytest.raises(torch.OutOfMemoryError):
+        memory.enough_for(call)
+
+
 def test_on_a_cpu_nobody_has_to_ask():
     def counted():
         raise AssertionError("counted for nothing")
 
     memory = Memory()
     memory.ask(counted)
-    assert memory.more() is False
+    assert memory.more() == 0
 
 
 FAILING_ONCE = """
