@@ -1,13 +1,15 @@
 """Where the engine's time goes: verdicts per second, seconds per stage, how busy GPU and CPU are.
 
-    python benchmarks/engine.py CANDIDATES.parquet [--limit N] [--workers W] [--device cuda|cpu]
+    python benchmarks/engine.py CANDIDATES.parquet [--limit N] [--workers W] [--device cuda|cpu] [--fresh]
 
 Run it on an otherwise idle machine. The times of a stage are a worker's own and add up to more than the wall
 time, since many run at once; `memory and other processes` is the wait for a share of the device's
-memory, tries that were given up for it, and the repeat in a fresh process.
+memory, tries that were given up for it, and the repeat in another process. The candidates are taken for our
+own, which share processes, unless `--fresh` gives each its own.
 """
 
 import argparse
+import dataclasses
 import os
 import statistics
 import subprocess
@@ -47,15 +49,18 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--workers", type=int, default=0, help="0: one per core")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--fresh", action="store_true", help="a process of its own for each candidate")
     options = parser.parse_args()
-    candidates = read_taskset(str(options.candidates))[: options.limit]
-    settings = FilterSettings(workers=options.workers, device=options.device)
+    read = read_taskset(str(options.candidates))[: options.limit]
+    candidates = [dataclasses.replace(candidate, origin="rules") for candidate in read]
+    shared = {"candidates_per_worker": 1} if options.fresh else {}
+    settings = FilterSettings(workers=options.workers, device=options.device, **shared)
     start = time.monotonic()
     with Engine(settings, Policy()) as engine:
         print(f"ready after {time.monotonic() - start:.1f} s: {engine.workers} workers, {engine.sandbox}")
         with Load(engine.device) as load:
             rows = measured(engine, candidates)
-    show(rows, load)
+        show(rows, load, statistics.mean(card.exclusive.held_seconds for card in engine.cards))
 
 
 def measured(engine: Engine, candidates: Sequence[Candidate]) -> list[Row]:
@@ -106,12 +111,12 @@ def cpu_seconds() -> float:
     return (sum(map(int, fields[:8])) - idle) / os.sysconf("SC_CLK_TCK")
 
 
-def show(rows: Sequence[Row], load: Load) -> None:
-    """Print verdicts, stages and load."""
+def show(rows: Sequence[Row], load: Load, alone_seconds: float) -> None:
+    """Print verdicts, stages and load; `alone_seconds` is for how long one worker had a card to itself."""
     print(dict(Counter(str(row.verdict.reason) for row in rows)))
     busy = f"{statistics.mean(load.gpu):.0f} %" if load.gpu else "none"
     print(f"{len(rows)} verdicts in {load.wall:.1f} s: {len(rows) / load.wall:.2f}/s; ", end="")
-    print(f"GPU busy {busy}, CPU busy {load.cpu:.0%}")
+    print(f"GPU busy {busy}, CPU busy {load.cpu:.0%}, one alone {alone_seconds / load.wall:.0%}")
     seconds: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         known = row.measurement

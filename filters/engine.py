@@ -32,6 +32,8 @@ from filters.settings import FilterSettings
 from filters.spawner import Spawner
 
 _WORKERS_MAX = 16
+_WORKERS_OF_A_CARD = 8
+"""More wait for its memory: 8 and 12 are equally fast on an H200 with 16 cores; see `benchmarks/NOTES.md`."""
 _FIRST_HASH_SEED, _OTHER_HASH_SEED = 0, 1
 _WARMING_TASK = """
 import torch
@@ -78,7 +80,8 @@ class Engine:
         self._stopping = threading.Event()
         self.device = _device(settings.device)
         cores = len(os.sched_getaffinity(0))
-        self.workers = settings.workers or min(cores, _WORKERS_MAX * visible_cards(self.device))
+        most = _WORKERS_MAX if self.device == "cpu" else _WORKERS_OF_A_CARD * visible_cards(self.device)
+        self.workers = settings.workers or min(cores, most)
         self._threads = cores if self.device == "cpu" else max(1, cores // self.workers)
 
     def __enter__(self) -> Self:

@@ -59,6 +59,11 @@ class Exclusive:
             self._holder = None
         self._turn.release()
 
+    @property
+    def held_seconds(self) -> float:
+        """For how long somebody had the machine to itself, up to the last release."""
+        return self._held_before
+
     def stopped_seconds(self, child: Child) -> float:
         """Return for how long others have held the machine so far; what it does alone is its own time."""
         with self._members:

@@ -11,7 +11,9 @@ class FilterSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where candidates run.")
-    workers: int = Field(0, ge=0, description="Candidates run at once; 0 means one per core, at most 16.")
+    workers: int = Field(
+        0, ge=0, description="Candidates run at once; 0: one per core, at most 16, or 8 a GPU."
+    )
     candidates_per_worker: int = Field(
         32,
         ge=1,

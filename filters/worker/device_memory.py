@@ -70,7 +70,7 @@ class DeviceMemory(Memory):
     def __init__(self, channel: Channel, granted_bytes: int) -> None:
         self._channel = channel
         self.least_bytes = granted_bytes
-        self._failed = 0
+        self._failed = _failed_allocations()
         self._limit(granted_bytes)
 
     def ask(self, counted: Callable[[], float]) -> None:
@@ -85,9 +85,8 @@ class DeviceMemory(Memory):
 
     def settle(self, *, raised: int) -> None:
         """End this process where a library went on without the memory that it wanted, if there is more."""
-        failed = torch.cuda.memory_stats().get("num_ooms", 0)
-        before, self._failed = self._failed, failed
-        if failed - before > raised and self.more():
+        before, self._failed = self._failed, _failed_allocations()
+        if self._failed - before > raised and self.more():
             self._channel.starved()
 
     def _ask(self, wanted_bytes: float) -> None:
@@ -99,3 +98,8 @@ class DeviceMemory(Memory):
         self._granted_bytes = granted_bytes
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(min(1.0, granted_bytes / total))
+
+
+def _failed_allocations() -> int:
+    """Return how many there were in this process."""
+    return torch.cuda.memory_stats().get("num_ooms", 0)

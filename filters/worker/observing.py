@@ -24,6 +24,7 @@ from filters.worker.subject import Subject
 _PROBED_CALLS_MAX = 12
 """Longer layers are not probed for operators without effect."""
 _SHARES = 3
+_SHARE_BEYOND_DOUBT = 0.8
 
 Replace = Callable[[Any, torch.Tensor | None, bool], Any]
 """From (result, a copy of the first tensor argument, is it in place?) to another result."""
@@ -223,9 +224,12 @@ class _Stopwatch(TorchDispatchMode):
 def tensor_time_share(subject: Subject, inputs: list[Any]) -> float:
     """Return the share of a forward that is spent inside aten calls; sleep and Python loops are outside.
 
-    The median of a few forwards: one alone may have been interrupted.
+    The median of a few forwards, since one may have been interrupted, unless the first leaves no doubt.
     """
-    return statistics.median(_one_share(subject, inputs) for _ in range(_SHARES))
+    first = _one_share(subject, inputs)
+    if first >= _SHARE_BEYOND_DOUBT:
+        return first
+    return statistics.median([first, *(_one_share(subject, inputs) for _ in range(_SHARES - 1))])
 
 
 def _one_share(subject: Subject, inputs: list[Any]) -> float:

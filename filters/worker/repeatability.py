@@ -33,15 +33,12 @@ def repeatability(subject: Subject) -> dict[str, Any]:
         _poison(first)
         repeats_equal = repeats_equal and trees.same_bits(first, subject.forward(subject.fresh_inputs()))
     state_changed = state_digest(subject.model, subject.task) != state
-    inputs = subject.fresh_inputs()
-    with ScatterTargets() as scatter:
-        subject.forward(inputs)
     facts = {
         "rng_consumed": list(consumed),
         "seed_changes_output": seed_changes_output,
         "repeats_equal": repeats_equal and not _reads_unwritten_memory(subject),
         "state_changed": state_changed or (repeats_equal and _remembers_other_inputs(subject, first)),
-        "repeated_scatter_targets": scatter.repeated or _undefined_order(subject) or "",
+        "repeated_scatter_targets": _undefined_choice(subject) or "",
         "output_digest": trees.digest(subject.output),
         "train_eval_same": _train_mode_agrees(subject, first),
     }
@@ -49,12 +46,13 @@ def repeatability(subject: Subject) -> dict[str, Any]:
     return facts
 
 
-def _undefined_order(subject: Subject) -> str | None:
+def _undefined_choice(subject: Subject) -> str | None:
+    """Name the operator that leaves open which of several writes, or of several equal elements, wins."""
     inputs = subject.fresh_inputs()
-    with TieOrder(reverse=False) as ties:
+    with TieOrder(reverse=False) as ties, ScatterTargets() as scatter:
         one = subject.forward(inputs)
-    if ties.called is None:
-        return None
+    if scatter.repeated or ties.called is None:
+        return scatter.repeated
     with TieOrder(reverse=True):
         other = subject.forward(inputs)
     return undefined_order(one, other, ties.called)
