@@ -102,6 +102,10 @@ def run(
     count: Annotated[int | None, typer.Option(help="Accepted rows wanted.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides what every candidate is.")] = None,
     source: Annotated[list[str] | None, typer.Option(help=cli_crawl.SOURCE_HELP)] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option("--from", help="Measure the tasks of this set, and size them for this device."),
+    ] = None,
     composer: _Composer = None,
     model: _Model = None,
     llm: _Llm = None,
@@ -129,7 +133,7 @@ def run(
         {
             **_given(sources=tuple(source) if source else None),
             "run": _given(
-                run_dir=run_dir, count=count, seed=seed, engine=engine, timings=timings,
+                run_dir=run_dir, count=count, dataset=dataset, seed=seed, engine=engine, timings=timings,
                 deadline_minutes=deadline, unsafe=unsafe,
             ),
             "composer": _given(composer=composer),
@@ -137,16 +141,17 @@ def run(
             "filters": _given(device=device, workers=workers),
         },
     )  # fmt: skip
-    from flows import llm_run, llm_settings, summary
+    from flows import given_run, llm_run, llm_settings, summary
     from flows.run_folder import RunFolder
 
+    settings = given_run.counted(settings)
     llm_settings.require_fitting(asked, composes=llm_run.composes(settings))
     folder = RunFolder(settings.run.run_dir)
     deadline_passed, cost_limit = (False, None) if folder.is_finished(settings) else _synthesize(settings)
     summary.show_run(folder)
     if cost_limit:
         llm_run.require_rows(folder, settings.run.count, cost_limit)
-    summary.require_rows(folder, settings.run.count, deadline_passed=deadline_passed)
+    summary.require_rows(folder, settings.run, deadline_passed=deadline_passed)
 
 
 def _synthesize(settings: Settings) -> tuple[bool, str | None]:

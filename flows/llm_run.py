@@ -5,33 +5,23 @@ its index. Which ones, and what the model is told, follows from stored verdicts 
 that was killed goes on as an undisturbed one.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from composer.candidate import Candidate
-from composer.llm.resizing import factor_for, scaled
-from composer.sizes import FASTEST, SLOWEST
 from data.files import read_operators, read_verdicts
-from filters.measurement import Measurement
-from filters.reasons import Reason
 from filters.verdict import Verdict
 from flows import llm_settings
 from flows.errors import Unfinished
 from flows.llm_objections import objection_to
+from flows.resizing import rejected_before, scaled_by_text
 from flows.run_folder import RunFolder
 from flows.settings import Settings
 
 if TYPE_CHECKING:  # the modules that speak to an endpoint need openai
     from flows.llm_asking import Asking, Job
     from flows.pipeline import Run
-
-SIZE_EDITS_MAX = 2
-"""Times that one text is given other sizes before the model is asked."""
-
-_SMALLER = 0.4
-"""Factor for the batch of a task that needs too much memory."""
 
 
 def composes(settings: Settings) -> bool:
@@ -69,10 +59,10 @@ class Llm:
         ledger = self._run.ledger
         measurements = ledger.measurements(self._run.engine.environment.key)
         resized, jobs = [], []
-        for candidate, verdict in _worth_it(
+        for candidate, verdict in rejected_before(
             ledger.candidates(), ledger.verdicts(), self._run.settings.run.count
         ):
-            other = _resized(candidate, verdict, measurements.get(candidate.id))
+            other = scaled_by_text(candidate, verdict, measurements.get(candidate.id))
             if other is not None:
                 resized.append(other)
             elif job := self._next_turn(candidate, verdict):
@@ -120,33 +110,3 @@ def opened(run: "Run") -> Iterator[Llm]:
     """Yield the model of a run; what it started ends with the block."""
     with ExitStack() as stack:
         yield Llm(run, stack)
-
-
-def _worth_it(
-    candidates: Sequence[Candidate], verdicts: Sequence[Verdict], wanted: int
-) -> list[tuple[Candidate, Verdict]]:
-    """Return the rejected ones before the wanted number of accepted: no other can be among the rows."""
-    found = []
-    for candidate, verdict in zip(candidates, verdicts, strict=True):
-        wanted -= verdict.outcome in ("accepted", "surplus")
-        if wanted <= 0:
-            break
-        if verdict.outcome == "rejected" and not candidate.reply_fault:
-            found.append((candidate, verdict))
-    return found
-
-
-def _resized(candidate: Candidate, verdict: Verdict, measurement: Measurement | None) -> Candidate | None:
-    """Return the candidate with other sizes; None where sizes are not what is wrong, or cannot change."""
-    if candidate.size_edits >= SIZE_EDITS_MAX:
-        return None
-    if verdict.reason in (Reason.OUT_OF_MEMORY, Reason.TOO_MUCH_MEMORY):
-        factor = _SMALLER
-    elif verdict.reason in (Reason.TOO_FAST, Reason.TOO_SLOW) and measurement and measurement.eager_ms:
-        factor = factor_for(measurement.eager_ms, FASTEST * 1e3, SLOWEST * 1e3)
-    else:
-        return None
-    code = scaled(candidate.code, factor)
-    if code is None:
-        return None
-    return dataclasses.replace(candidate, code=code, size_edits=candidate.size_edits + 1)

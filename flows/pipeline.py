@@ -26,7 +26,7 @@ from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
 from filters.verdict import Verdict
-from flows import llm_run
+from flows import given_run, llm_run
 from flows.composing import compose_at, composer_of, operators_of
 from flows.llm_objections import reply_verdict
 from flows.measuring import Measuring, interruptible, stopped_after
@@ -47,8 +47,8 @@ class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "ledger", "llm", "measuring", "operators", "pending", "profile", "progress",
-        "settings", "tries",
+        "engine", "folder", "given", "ledger", "llm", "measuring", "operators", "pending", "profile",
+        "progress", "settings", "tries",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +58,7 @@ class Run:
         ledger: Ledger,
         engine: Engine,
         operators: Sequence[Operator],
+        given: Sequence[Candidate] | None,
     ) -> None:
         self.settings = settings
         self.folder = folder
@@ -65,6 +66,8 @@ class Run:
         self.engine = engine
         self.operators = operators
         """What the sources hold now; the run composes from what it found at its first start."""
+        self.given = given
+        """Tasks that exist already, in place of composed ones."""
         self.profile = profile_for(settings.composer.profile, engine.device)
         self.progress = Progress()
         self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
@@ -87,14 +90,14 @@ def opened(settings: Settings) -> Iterator[Run]:
     InfrastructureError and SandboxFault.
     """
     began = time.monotonic()
-    operators = operators_of(settings)
+    operators, given = operators_of(settings), given_run.read(settings)
     timings = read_timings(settings.run.timings) if settings.run.timings else None
     folder = RunFolder(settings.run.run_dir)
     with ExitStack() as stack:
         stack.enter_context(folder.claimed())
         ledger = stack.enter_context(Ledger.open(folder.ledger))
         engine = Engine(settings.filters, settings.policy, timings, unsafe=settings.run.unsafe)
-        run = Run(settings, folder, ledger, engine, operators)
+        run = Run(settings, folder, ledger, engine, operators, given)
         ledger.claim_identity(
             {
                 "seed": settings.run.seed,
@@ -102,6 +105,7 @@ def opened(settings: Settings) -> Iterator[Run]:
                 **settings.composer.model_dump(mode="json"),
                 "profile": run.profile.digest,
                 **llm_run.identity(settings),
+                **given_run.identity(given),
             }
         )
         if llm_run.composes(settings):
@@ -140,7 +144,9 @@ def _left_open(run: Run) -> list[Candidate]:
 
 
 def _put_right(run: Run) -> list[Candidate]:
-    """Change what can be put right: sizes of our rules, whatever a model can correct."""
+    """Change what can be put right: sizes, and whatever a model can correct."""
+    if run.given is not None:
+        return given_run.resized(run)
     return _resized(run) or (run.llm.corrected() if run.llm else [])
 
 
@@ -171,17 +177,22 @@ def _resized(run: Run) -> list[Candidate]:
 
 def _new_round(run: Run) -> list[Candidate]:
     verdicts = run.ledger.verdicts()
-    first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
-    if not size:
-        return []
-    places = range(first, first + size)
-    if run.llm:
-        candidates = run.llm.composed(places)
+    wanted, accepted, judged = run.settings.run.count, count_accepted(verdicts), len(verdicts)
+    if run.given is not None:
+        candidates = given_run.next_tasks(run.given, wanted=wanted, accepted=accepted, judged=judged)
     else:
-        composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
-        candidates = compose_at(places, composer, run.progress)
+        candidates = _composed(run, range(judged, judged + round_size(wanted, accepted, judged)))
     run.ledger.add_candidates(candidates)
     return candidates
+
+
+def _composed(run: Run, places: range) -> list[Candidate]:
+    if not places:
+        return []
+    if run.llm:
+        return run.llm.composed(places)
+    composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
+    return compose_at(places, composer, run.progress)
 
 
 @contextmanager

@@ -39,6 +39,10 @@ class RunSettings(BaseModel):
 
     run_dir: Path = Field(Path("runs/quickstart"), description="Folder of the run; made if it is missing.")
     count: int = Field(24, gt=0, description="Accepted rows wanted.")
+    dataset: str | None = Field(
+        None,
+        description="A task set to measure, and to size for this device, in place of composing.",
+    )
     seed: int = Field(0, ge=0, description="Decides, with the index, what every candidate is.")
     deadline_minutes: float | None = Field(
         None, gt=0, description="Stop after this time; the same command goes on later."
@@ -105,6 +109,8 @@ def published_text(settings: Settings) -> str:
     private = {"run": {"run_dir", "timings", "deadline_minutes"}, "llm": {"base_url"}}
     shown = settings.model_dump(mode="json", exclude_none=True, exclude=private)
     shown["sources"] = [Path(source).name for source in settings.sources]
+    if settings.run.dataset and Path(settings.run.dataset).exists():
+        shown["run"]["dataset"] = Path(settings.run.dataset).name
     return tomli_w.dumps(shown)
 
 

@@ -17,6 +17,7 @@ from filters.verdict import Verdict
 from flows.errors import InfrastructureError, Unfinished
 from flows.rounds import is_hopeless
 from flows.run_folder import RunFolder, has_enough
+from flows.settings import RunSettings
 
 OUT = Console()
 
@@ -95,16 +96,16 @@ def require_sum(planned: Sequence[Candidate], verdicts: Sequence[Verdict]) -> No
         )
 
 
-def require_rows(folder: RunFolder, wanted: int, *, deadline_passed: bool) -> None:
-    """Raise where a run ended with open candidates or fewer rows than wanted."""
+def require_rows(folder: RunFolder, run: RunSettings, *, deadline_passed: bool) -> None:
+    """Raise where a run ended with open candidates, or a composer with fewer rows than wanted."""
     verdicts = [row.verdict for row in read_verdicts(folder.verdicts)]
     accepted = sum(verdict.outcome == "accepted" for verdict in verdicts)
-    if deadline_passed and not has_enough(verdicts, wanted):
+    if deadline_passed and not has_enough(verdicts, run.count):
         raise Unfinished(
-            f"{folder.path}: the deadline passed with {accepted} of {wanted:,} rows; "
+            f"{folder.path}: the deadline passed with {accepted} of {run.count:,} rows; "
             "run the same command again to go on"
         )
-    if accepted < wanted and is_hopeless(accepted, len(verdicts)):
+    if run.dataset is None and accepted < run.count and is_hopeless(accepted, len(verdicts)):
         raise Unfinished(
             f"{folder.path}: gave up, {accepted} of {len(verdicts):,} candidates were accepted; "
             "look at the most frequent reason above, then change the settings that lead to it"

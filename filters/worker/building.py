@@ -14,10 +14,22 @@ GIB = 1 << 30
 _SIZES_FIRST = 5
 """Device memory to ask for before anything has run, in sizes of inputs and parameters: three draws, and room
 for intermediate results. Whoever needs more runs out of it and gets more."""
+_ROOM_GIB = 1.0
+"""For pieces of memory that the allocator cannot use."""
 
 
 def build(subject: Subject) -> dict[str, Any]:
-    """Load, construct, draw inputs, and run the first forward. Facts of the stage `build`."""
+    """Load, construct, draw inputs, and run the first forward. Facts of the stage `build`.
+
+    Raises CandidateFault, also where that takes more memory than any task may.
+    """
+    policy = subject.job["policy"]
+    allowed_gib = policy["peak_memory_gib_max"] + policy["input_gib_max"]  # we keep a copy of the inputs
+    with subject.memory.at_most((allowed_gib + _ROOM_GIB) * GIB):
+        return _built(subject)
+
+
+def _built(subject: Subject) -> dict[str, Any]:
     start_bytes = resident_peak_bytes()
     subject.load()
     subject.build()

@@ -8,13 +8,15 @@ keeps that choice for the life of the process. The allocator's count shows it, a
 """
 
 import gc
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
 
 from filters.worker.channel import Channel
-from filters.worker.faults import is_out_of_memory
+from filters.worker.faults import CandidateFault, is_out_of_memory
 
 Result = TypeVar("Result")
 
@@ -31,9 +33,23 @@ class Memory:
 
     least_bytes = 0
     """What every request gets at least."""
+    most_bytes = math.inf
+    """What no request gets more of."""
+
+    @contextmanager
+    def at_most(self, most_bytes: float) -> Iterator[None]:
+        """Let a candidate that needs more in this block fail at once, not wait for the whole device."""
+        self.most_bytes = most_bytes
+        try:
+            yield
+        finally:
+            self.most_bytes = math.inf
 
     def more(self) -> int:
-        """Wait for more than was granted so far, and return how much; 0 where that was all there is."""
+        """Wait for more than was granted so far, and return how much; 0 where that was all there is.
+
+        Raises CandidateFault at the limit of the block.
+        """
         return 0
 
     def settle(self, *, raised: int) -> None:
@@ -80,6 +96,9 @@ class DeviceMemory(Memory):
     def more(self) -> int:
         """Ask for twice as much as so far."""
         before = self._granted_bytes
+        if before >= self.most_bytes:
+            detail = f"more than {before / 2**30:.1f} GiB of the device's memory"
+            raise CandidateFault("too_much_memory", detail)
         self._ask(_MORE * before)
         return self._granted_bytes if self._granted_bytes > before else 0
 
@@ -92,6 +111,7 @@ class DeviceMemory(Memory):
     def _ask(self, wanted_bytes: float) -> None:
         gc.collect()
         torch.cuda.empty_cache()
+        wanted_bytes = min(wanted_bytes, self.most_bytes)
         self._limit(self._channel.memory(torch.cuda.memory_reserved(), int(wanted_bytes)))
 
     def _limit(self, granted_bytes: int) -> None:

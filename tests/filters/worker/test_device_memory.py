@@ -2,11 +2,12 @@
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from filters.worker.device_memory import Memory
+from filters.worker.device_memory import DeviceMemory, Memory
 from filters.worker.faults import CandidateFault
 from tests.filters.models import passing_on
 
@@ -105,6 +106,32 @@ def test_a_call_that_asks_for_too_little_by_itself_is_not_made_again_for_ever():
     wanted = 65
     with pytest.raises(torch.OutOfMemoryError):
         memory.enough_for(call)
+
+
+def test_a_candidate_that_needs_more_than_any_may_fails_before_it_has_the_whole_device(monkeypatch):
+    class Granting:
+        def __init__(self):
+            self.wanted = []
+
+        def memory(self, kept, wanted):
+            self.wanted.append(wanted)
+            return wanted
+
+    for name in ("empty_cache", "memory_reserved", "set_per_process_memory_fraction"):
+        monkeypatch.setattr(torch.cuda, name, lambda *_: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=1 << 37))
+    channel = Granting()
+    memory = DeviceMemory(channel, 3 << 30)
+
+    def call():
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with memory.at_most(8 << 30), pytest.raises(CandidateFault) as raised:
+        memory.enough_for(call)
+    assert raised.value.fault == "too_much_memory"
+    assert channel.wanted == [6 << 30, 8 << 30]
+    memory.ask(lambda: 20 << 30)
+    assert channel.wanted[-1] > 20 << 30
 
 
 def test_on_a_cpu_nobody_has_to_ask():
