@@ -28,6 +28,9 @@ LARGEST = 1e3
 _OUTLIER = 12.0
 """Largest entry of a sample in root mean squares: beyond it, a few entries decide all comparisons."""
 
+_NOISELESS = 40_000
+"""Entries over which mean and deviation of a sample are those of its distribution, to half a percent."""
+
 _GRID = 401
 
 Samples = Mapping[str, Tensor]
@@ -45,6 +48,8 @@ def sound(plan: Plan, effects: Sequence[Effect]) -> bool:
         if not _moderate(result):
             return False
         if effect.transfer is None and not _every_part_matters(step, result, samples):
+            return False
+        if _is_normed_already(effect, shape, samples[step.source], result):
             return False
         comparable = (effect.transfer is None or effect.transfer.selects) and step.source == before
         if skipped and comparable and not _differ(result, _after(step, effect, shape, skipped)):
@@ -96,8 +101,19 @@ def _spread(tensor: Input, number: int, count: int) -> Tensor:
 def _after(step: Step, effect: Effect, shape: Sequence[int], samples: Samples) -> Tensor:
     if effect.transfer is None:
         return bind(step, {})(samples)
-    count = effect.count or math.prod(shape[axis] for axis in effect.axes)
-    return effect.transfer.apply(samples[step.source], count)
+    return effect.transfer.apply(samples[step.source], _count(effect, shape))
+
+
+def _count(effect: Effect, shape: Sequence[int]) -> int:
+    """Return the number of entries that are combined."""
+    return effect.count or math.prod(shape[axis] for axis in effect.axes)
+
+
+def _is_normed_already(effect: Effect, shape: Sequence[int], source: Tensor, result: Tensor) -> bool:
+    """Tell whether a norm has nothing to do; over few entries their chance is something."""
+    if effect.transfer is None or not effect.transfer.rescales or _count(effect, shape) < _NOISELESS:
+        return False
+    return not _differ(result, source)
 
 
 def _without(step: Step, samples: Samples) -> Samples:

@@ -35,6 +35,8 @@ class Transfer:
     """The result is one of the operand's entries, so that a monotone operator before it may be lost."""
     mixes: bool = False
     """Weights or other values are multiplied in: no mean or norm stays fixed."""
+    rescales: bool = False
+    """Every entry of the result is one of the operand's, shifted and scaled by statistics of them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +221,10 @@ SOFTMIN = Transfer(lambda sample, count: _softmax(-sample, count), SHARES)
 LOG_SOFTMAX = Transfer(_log_softmax)
 LOG_SUM_EXP = Transfer(_log_sum_exp)
 SURPRISE = Transfer(_surprise)
-STANDARDISED = Transfer(_standardised)
-UNIT_RMS = Transfer(_unit_rms)
+STANDARDISED = Transfer(_standardised, rescales=True)
+UNIT_RMS = Transfer(_unit_rms, rescales=True)
+ENCODED = Transfer(_standardised)
+DAMPED = Transfer(_unit_rms)
 UNIT_NORM = Transfer(lambda sample, count: _unit_rms(sample, count) / math.sqrt(count))
 KEPT = Transfer(lambda sample, count: sample, None)
 MIXED = Transfer(lambda sample, count: torch.where(normal(15) > 0, sample, normal(16)), mixes=True)

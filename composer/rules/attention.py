@@ -3,7 +3,7 @@
 from composer.draft import Draft, Running
 from composer.plan import Argument, X
 from composer.rules.rule import Call, rule
-from composer.values import ATTENDED, SELF_ATTENDED, STANDARDISED
+from composer.values import ATTENDED, ENCODED, SELF_ATTENDED
 
 _BATCH_FIRST: tuple[str, Argument] = ("batch_first", True)
 
@@ -72,6 +72,6 @@ RULES = (
         suffix="[0]",
         shifts=True,
     ),
-    rule("torch.nn.TransformerEncoderLayer", ("NLF",), _encoder_layer, transfer=STANDARDISED, named="F"),
-    rule("torch.nn.TransformerDecoderLayer", ("NLF",), _decoder_layer, transfer=STANDARDISED, named="NF"),
+    rule("torch.nn.TransformerEncoderLayer", ("NLF",), _encoder_layer, transfer=ENCODED, named="F"),
+    rule("torch.nn.TransformerDecoderLayer", ("NLF",), _decoder_layer, transfer=ENCODED, named="NF"),
 )

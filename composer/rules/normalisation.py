@@ -4,7 +4,7 @@ from composer.draft import Draft, Running
 from composer.plan import Argument, X
 from composer.rules.rule import BATCHED, IMAGES, Call, CallDrawer, Rule, is_module, rule
 from composer.rules.terms import LAST_SIZE
-from composer.values import LOG_SOFTMAX, SOFTMAX, SOFTMIN, STANDARDISED, UNIT_NORM, UNIT_RMS, Transfer
+from composer.values import DAMPED, LOG_SOFTMAX, SOFTMAX, SOFTMIN, STANDARDISED, UNIT_NORM, UNIT_RMS, Transfer
 
 _F = "torch.nn.functional."
 _TRUE: tuple[str, Argument] = ("affine", True)
@@ -52,6 +52,7 @@ def _along_features(draft: Draft, running: Running) -> Call:
 def _norm(
     operator: str, layouts: tuple[str, ...], call: CallDrawer, *, rms_only: bool = False, **options: object
 ) -> Rule:
+    """Where it comes first its input is not drawn from the standard normal, which is normed already."""
     return rule(
         operator,
         layouts,
@@ -59,6 +60,7 @@ def _norm(
         transfer=UNIT_RMS if rms_only else STANDARDISED,
         pins=("rms",) if rms_only else ("mean", "rms"),
         shifts=is_module(operator) and not rms_only,
+        drawn="unit",
         **options,
     )
 
@@ -71,7 +73,7 @@ def _over_neighbours(operator: str) -> Rule:
         size = draft.rng.choice((3, 5))
         return Call(args=(size,) if is_module(operator) else (X, size), kwargs=kwargs, axes="C")
 
-    return rule(operator, IMAGES, call, transfer=UNIT_RMS)
+    return rule(operator, IMAGES, call, transfer=DAMPED)
 
 
 def _softmax(operator: str, transfer: Transfer, pins: str, layouts: tuple[str, ...] = BATCHED) -> Rule:

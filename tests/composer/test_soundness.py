@@ -85,3 +85,12 @@ def test_an_input_that_drowns_is_refused(chain):
 def test_values_that_saturate_beside_a_fresh_input_are_refused(chain):
     assert is_sound(chain("NLF", "cdist", "sin", "cat", "hardsigmoid"))
     assert not is_sound(chain("NLF", "cdist", "cat", "hardsigmoid"))
+
+
+def test_a_norm_of_what_is_normed_already_is_judged_by_the_entries_that_it_sees(chain):
+    padded = chain("NCHW", "CircularPad2d", "BatchNorm2d")
+    assert not is_sound(padded)
+    assert is_sound(padded, N=2, H=12, W=12)
+    assert is_sound(chain("NCHW", "gelu", "BatchNorm2d"))
+    for norm in ("BatchNorm2d", "GroupNorm", "InstanceNorm2d"):
+        assert is_sound(chain("NCHW", norm, "gelu")), norm
