@@ -197,7 +197,7 @@ def compose(
     from data.files import read_operators, write_candidates
     from filters.engine import Engine
     from flows import llm_run, llm_settings
-    from flows.composing import compose_at, composer_of, operators_of
+    from flows.composing import compose_at, operators_of
     from flows.progress import Progress
 
     given = asked | _given(dry_run=dry_run or None)
@@ -212,8 +212,7 @@ def compose(
         if dry_run:
             return
     else:
-        rules = composer_of(settings, known, profile)
-        write_candidates(out, compose_at(range(count), rules, Progress()))
+        write_candidates(out, compose_at(range(count), settings, known, profile, Progress()))
     typer.echo(f"{count:,} candidates: {out}")
 
 

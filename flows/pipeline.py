@@ -191,8 +191,7 @@ def _composed(run: Run, places: range) -> list[Candidate]:
         return []
     if run.llm:
         return run.llm.composed(places)
-    composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
-    return compose_at(places, composer, run.progress)
+    return compose_at(places, run.settings, read_operators(run.folder.operators), run.profile, run.progress)
 
 
 @contextmanager
