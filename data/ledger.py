@@ -200,6 +200,11 @@ class Ledger:
         rows = self._rows("SELECT id, record FROM measurements WHERE environment = ?", (environment,))
         return {id: self._read(Measurement.from_json, record) for id, record in rows}
 
+    def finished_ids(self, environment: str) -> set[str]:
+        """Return the ids that `get` has a measurement for."""
+        rows = self._rows("SELECT id FROM measurements WHERE environment = ? AND lost = 0", (environment,))
+        return {id for (id,) in rows}
+
     def reply(self, request: Request) -> bytes | None:
         """Return the stored reply to a request, byte for byte."""
         rows = self._rows(

@@ -159,7 +159,7 @@ def _synthesize(settings: Settings) -> tuple[bool, str | None]:
         from flows.flows import synthesize
 
         synthesize(opened)
-        return opened.measuring.stopped, opened.llm.cost_limit if opened.llm else None
+        return opened.site.stopped, opened.llm.cost_limit if opened.llm else None
 
 
 @app.command(rich_help_panel="Make a dataset")

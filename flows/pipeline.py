@@ -5,11 +5,11 @@ repeated after a kill and does only what is missing.
 """
 
 import dataclasses
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from composer.candidate import Candidate
 from composer.profiles import profile_for
@@ -19,7 +19,6 @@ from data.files import read_operators, read_timings, write_candidates, write_ope
 from data.funnel import funnel
 from data.ledger import Ledger
 from data.rows import dataset_row, rejected_row
-from filters.engine import Engine
 from filters.environment import Environment
 from filters.judge import judge, judge_set
 from filters.measurement import Measurement
@@ -29,26 +28,25 @@ from filters.verdict import Verdict
 from flows import llm_run
 from flows.composing import compose_at, composer_of, operators_of
 from flows.llm_objections import reply_verdict
-from flows.measuring import Measuring, interruptible, stopped_after
-from flows.progress import Progress
+from flows.measured import environment_of, measured
+from flows.measuring import interruptible, stopped_after
+from flows.one_machine import OneMachine
 from flows.resizing import misses
 from flows.rounds import round_size
 from flows.run_folder import RunFolder
 from flows.settings import Settings, published_text
+from flows.site import Site
 from ops_crawler.operator import Operator
 
 _TRIES = 2
 """How often one start of the command measures a candidate whose worker is lost."""
-_SHARDS = 32
-"""Shards of a round at most: Prefect keeps a record of each, and thousands slow it down."""
 
 
 class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "ledger", "llm", "measuring", "operators", "pending", "profile", "progress",
-        "settings", "tries",
+        "folder", "ledger", "llm", "operators", "pending", "profile", "progress", "settings", "site", "tries",
     )  # fmt: skip
 
     def __init__(
@@ -56,18 +54,17 @@ class Run:
         settings: Settings,
         folder: RunFolder,
         ledger: Ledger,
-        engine: Engine,
+        site: Site,
         operators: Sequence[Operator],
     ) -> None:
         self.settings = settings
         self.folder = folder
         self.ledger = ledger
-        self.engine = engine
+        self.site = site
         self.operators = operators
         """What the sources hold now; the run composes from what it found at its first start."""
-        self.profile = profile_for(settings.composer.profile, engine.device)
-        self.progress = Progress()
-        self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
+        self.profile = profile_for(settings.composer.profile, site.device)
+        self.progress = site.progress
         self.llm: llm_run.Llm | None = None
         """The model that composes in place of our rules."""
         self.pending: list[Candidate] = []
@@ -75,8 +72,9 @@ class Run:
         self.tries: Counter[str] = Counter()
         """Times that a candidate was measured since this start, by id."""
 
-    def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
-        self.ledger.put(candidate.id, self.engine.environment.key, measurement)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as nothing: a task on another machine is told all that it needs to know otherwise."""
+        return type(None), ()
 
 
 @contextmanager
@@ -93,8 +91,8 @@ def opened(settings: Settings) -> Iterator[Run]:
     with ExitStack() as stack:
         stack.enter_context(folder.claimed())
         ledger = stack.enter_context(Ledger.open(folder.ledger))
-        engine = Engine(settings.filters, settings.policy, timings, unsafe=settings.run.unsafe)
-        run = Run(settings, folder, ledger, engine, operators)
+        site = OneMachine(settings, timings, ledger)
+        run = Run(settings, folder, ledger, site, operators)
         ledger.claim_identity(
             {
                 "seed": settings.run.seed,
@@ -107,9 +105,10 @@ def opened(settings: Settings) -> Iterator[Run]:
         if llm_run.composes(settings):
             run.llm = stack.enter_context(llm_run.opened(run))
         folder.write_settings(settings)
-        stack.enter_context(engine)
-        folder.write_environment(engine.environment)
-        with stopped_after(settings.run.deadline_minutes, began, run.measuring.stop):
+        stack.enter_context(site)
+        if site.environments:
+            folder.write_environments(site.environments)
+        with stopped_after(settings.run.deadline_minutes, began, site.stop):
             yield run
 
 
@@ -125,7 +124,7 @@ def compose(run: Run) -> bool:
     Candidates left open come first, then those whose sizes missed the window of times, then a new round. What
     is composed is in the ledger before this returns.
     """
-    run.pending = [] if run.measuring.stopped else _left_open(run) or _put_right(run) or _new_round(run)
+    run.pending = [] if run.site.stopped else _left_open(run) or _put_right(run) or _new_round(run)
     run.tries.update(candidate.id for candidate in run.pending)
     return bool(run.pending)
 
@@ -135,7 +134,9 @@ def _left_open(run: Run) -> list[Candidate]:
     return [
         candidate
         for candidate in run.ledger.candidates()
-        if candidate.index in unknown and run.tries[candidate.id] < _TRIES
+        if candidate.index in unknown
+        and run.tries[candidate.id] < _TRIES
+        and candidate.id not in run.site.set_aside
     ]
 
 
@@ -151,7 +152,7 @@ def _resized(run: Run) -> list[Candidate]:
     if not missed:
         return []
     reasons = {verdict.index: verdict.reason for verdict in verdicts}
-    measurements = run.ledger.measurements(run.engine.environment.key)
+    measurements = measured(run.ledger, run.site.environments)
     composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
     candidates = []
     with run.progress.stage("composing", len(missed)):
@@ -188,24 +189,25 @@ def _new_round(run: Run) -> list[Candidate]:
 def measuring(run: Run) -> Iterator[list[range]]:
     """Yield the places in `run.pending` in shards, for `measure_shard` on any thread."""
     places = range(len(run.pending))
-    size = max(2 * run.engine.workers, math.ceil(len(places) / _SHARDS))
-    with interruptible(run.measuring.stop), run.progress.stage("measuring", len(places)):
+    size = run.site.shard_size(len(places))
+    with interruptible(run.site.stop), run.progress.stage("measuring", len(places)):
         yield [places[start : start + size] for start in places[::size]]
 
 
 def measure_shard(run: Run, shard: range) -> None:
-    """Measure the candidates at these places; each is in the ledger as soon as it is finished."""
-    run.measuring.measure(run.pending[shard.start : shard.stop])
+    """Measure the candidates at these places here; each is in the ledger as soon as it is finished."""
+    assert isinstance(run.site, OneMachine)
+    run.site.measure(run.pending[shard.start : shard.stop])
 
 
 def judge_run(run: Run) -> None:
     """Judge every candidate of the run by what is known of it in this environment."""
-    judge_ledger(run.ledger, run.engine.environment, run.settings)
+    judge_ledger(run.ledger, run.site.environments, run.settings)
 
 
-def judge_ledger(ledger: Ledger, environment: Environment, settings: Settings) -> None:
+def judge_ledger(ledger: Ledger, environments: Sequence[Environment], settings: Settings) -> None:
     """Replace the verdicts of a ledger; touches no device."""
-    measurements = ledger.measurements(environment.key)
+    measurements = measured(ledger, environments)
     ledger.replace_verdicts(
         verdicts_of(ledger.candidates(), measurements, settings.policy, wanted=settings.run.count)
     )
@@ -233,34 +235,34 @@ def judge_again(folder: RunFolder, settings: Settings, name: str = "ORG/NAME") -
 
     The card calls the dataset `name`.
     """
-    environment = folder.read_environment()
+    environments = folder.read_environments()
     with Ledger.open(folder.ledger, create=False) as ledger:
         folder.write_settings(settings)
-        judge_ledger(ledger, environment, settings)
-        write_results(folder, ledger, environment, settings, name)
+        judge_ledger(ledger, environments, settings)
+        write_results(folder, ledger, environments, settings, name)
 
 
 def write_run(run: Run) -> None:
     """Write the files of the run from its ledger."""
-    write_results(run.folder, run.ledger, run.engine.environment, run.settings)
+    write_results(run.folder, run.ledger, run.site.environments, run.settings)
 
 
 def write_results(
     folder: RunFolder,
     ledger: Ledger,
-    environment: Environment,
+    environments: Sequence[Environment],
     settings: Settings,
     name: str = "ORG/NAME",
 ) -> None:
     """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`. The card shows `name`."""
     candidates, verdicts = ledger.candidates(), ledger.verdicts()
-    measurements = ledger.measurements(environment.key)
+    measurements, where = measured(ledger, environments), environment_of(ledger, environments)
     pairs = [(candidates[verdict.index], verdict) for verdict in verdicts]
     write_candidates(folder.candidates, candidates)
     write_dataset(
         folder.dataset,
         rows=[
-            dataset_row(candidate, measurements[candidate.id], environment)
+            dataset_row(candidate, measurements[candidate.id], where[candidate.id])
             for candidate, verdict in pairs
             if verdict.outcome == "accepted"
         ],
