@@ -181,11 +181,16 @@ class Ledger:
 
         A measurement whose worker was lost says nothing about the candidate: it never replaces a whole one.
         """
+        lost = measurement.fault == Reason.WORKER_LOST
+        self.put_records([(id, environment, lost, measurement.to_json())])
+
+    def put_records(self, records: Iterable[tuple[str, str, bool, str]]) -> None:
+        """Store measurements as `put` does, all or none: id, environment's key, worker lost, JSON."""
         with self._transaction() as connection:
-            connection.execute(
+            connection.executemany(
                 "INSERT INTO measurements VALUES (?, ?, ?, ?) ON CONFLICT (id, environment) DO UPDATE "
                 "SET lost = excluded.lost, record = excluded.record WHERE excluded.lost <= measurements.lost",
-                (id, environment, measurement.fault == Reason.WORKER_LOST, measurement.to_json()),
+                records,
             )
 
     def get(self, id: str, environment: str) -> Measurement | None:

@@ -8,6 +8,8 @@ prefect.
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -95,6 +97,9 @@ _Batch = Annotated[
 ]
 
 
+_RAY_PANEL = "With --engine ray"
+
+
 @app.command(rich_help_panel="Make a dataset")
 def run(
     config: Annotated[Path | None, typer.Option(help="Settings file.", show_default="opweaver.toml")] = None,
@@ -110,7 +115,18 @@ def run(
     batch: _Batch = None,
     device: Annotated[str | None, typer.Option(help="Where candidates run: auto, cpu or cuda.")] = None,
     workers: Annotated[int | None, typer.Option(help="Candidates run at once.")] = None,
-    engine: Annotated[str | None, typer.Option(help="Where shards are measured: local.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Where shards are measured: local or ray.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Of the head node, HOST:PORT.", rich_help_panel=_RAY_PANEL)
+    ] = None,
+    mixed_devices: Annotated[
+        bool | None,
+        typer.Option(
+            "--mixed-devices",
+            help="Let several kinds of device measure one run.",
+            rich_help_panel=_RAY_PANEL,
+        ),
+    ] = None,
     timings: Annotated[
         Path | None, typer.Option(help="A verdicts.parquet whose times replace live ones.")
     ] = None,
@@ -130,7 +146,7 @@ def run(
             **_given(sources=tuple(source) if source else None),
             "run": _given(
                 run_dir=run_dir, count=count, seed=seed, engine=engine, timings=timings,
-                deadline_minutes=deadline, unsafe=unsafe,
+                deadline_minutes=deadline, unsafe=unsafe, address=address, mixed_devices=mixed_devices,
             ),
             "composer": _given(composer=composer),
             "llm": asked,
@@ -154,12 +170,28 @@ def _synthesize(settings: Settings) -> tuple[bool, str | None]:
     from flows import pipeline
     from flows.prefect_server import PrefectServer
 
-    server = PrefectServer()
-    with pipeline.opened(settings) as opened, server.api():
+    with ExitStack() as stack:
+        server = PrefectServer(stack.enter_context(_joined(settings)))
+        opened = stack.enter_context(pipeline.opened(settings))
+        stack.enter_context(server.api())
         from flows.flows import synthesize
 
         synthesize(opened)
         return opened.site.stopped, opened.llm.cost_limit if opened.llm else None
+
+
+@contextmanager
+def _joined(settings: Settings) -> Iterator[str]:
+    """Join the cluster, if there is to be one, and yield the address at which shards reach this process."""
+    if settings.run.engine == "local":
+        if settings.run.address or settings.run.mixed_devices:
+            raise UsageError("--address, --mixed-devices: belong to --engine ray; add it")
+        yield "127.0.0.1"
+        return
+    from flows.cluster.connection import connected
+
+    with connected(settings.run.address) as host:
+        yield host
 
 
 @app.command(rich_help_panel="Make a dataset")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
 from composer.candidate import Candidate
 from filters.engine import Engine
@@ -16,10 +17,16 @@ from filters.judging.source import source_finding
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.screening import screened
-from flows.progress import Progress
 
 Keep = Callable[[Candidate, Measurement], None]
 """Where a finished measurement goes; called from the worker threads."""
+
+
+class Audience(Protocol):
+    """Hears of every candidate that needs nothing more, from the worker threads."""
+
+    def judged(self, candidate: Candidate, accepted: bool) -> None:
+        """Take note of one."""
 
 
 class Measuring:
@@ -30,14 +37,14 @@ class Measuring:
         engine: Engine,
         policy: Policy,
         keep: Keep,
-        progress: Progress,
+        audience: Audience,
         *,
         skip_source_filters: bool = False,
     ) -> None:
         self._engine = engine
         self._policy = policy
         self._keep = keep
-        self._progress = progress
+        self._audience = audience
         self._skip_source_filters = skip_source_filters
         self._pool = ThreadPoolExecutor(engine.workers, thread_name_prefix="measure")
         self._stopped = threading.Event()
@@ -78,7 +85,7 @@ class Measuring:
                 measurement = screened(candidate, measurement)
             self._keep(candidate, measurement)
         verdict = judge(candidate, measurement, self._policy, skip_source_filters=self._skip_source_filters)
-        self._progress.advance(accepted=verdict.outcome == "accepted")
+        self._audience.judged(candidate, verdict.outcome == "accepted")
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from flows.errors import InfrastructureError
 from flows.settings import Settings, settings_text
 
 _NOT_PART_OF_THE_RESULT = {
-    "run": {"run_dir", "deadline_minutes"},
+    "run": {"run_dir", "deadline_minutes", "engine", "address"},
     "llm": set(llm_settings.NOT_PART_OF_THE_RESULT),
 }
 
