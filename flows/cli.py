@@ -8,8 +8,7 @@ prefect.
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -167,31 +166,17 @@ def run(
 
 def _synthesize(settings: Settings) -> tuple[bool, str | None]:
     """Run the flows; return whether the deadline ended them, and what was spent if the limit of costs did."""
-    from flows import pipeline
+    from flows import pipeline, site
     from flows.prefect_server import PrefectServer
 
     with ExitStack() as stack:
-        server = PrefectServer(stack.enter_context(_joined(settings)))
+        server = PrefectServer(stack.enter_context(site.joined(settings)))
         opened = stack.enter_context(pipeline.opened(settings))
         stack.enter_context(server.api())
         from flows.flows import synthesize
 
         synthesize(opened)
         return opened.site.stopped, opened.llm.cost_limit if opened.llm else None
-
-
-@contextmanager
-def _joined(settings: Settings) -> Iterator[str]:
-    """Join the cluster, if there is to be one, and yield the address at which shards reach this process."""
-    if settings.run.engine == "local":
-        if settings.run.address or settings.run.mixed_devices:
-            raise UsageError("--address, --mixed-devices: belong to --engine ray; add it")
-        yield "127.0.0.1"
-        return
-    from flows.cluster.connection import connected
-
-    with connected(settings.run.address) as host:
-        yield host
 
 
 @app.command(rich_help_panel="Make a dataset")

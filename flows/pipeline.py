@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from composer.candidate import Candidate
 from composer.profiles import profile_for
@@ -35,11 +35,8 @@ from flows.resizing import misses
 from flows.rounds import round_size
 from flows.run_folder import RunFolder
 from flows.settings import Settings, published_text
-from flows.site import Site
+from flows.site import Site, site_of
 from ops_crawler.operator import Operator
-
-if TYPE_CHECKING:  # needs ray
-    from flows.cluster.cluster import Cluster
 
 _TRIES = 2
 """How often one start of the command measures a candidate whose worker is lost."""
@@ -113,17 +110,6 @@ def opened(settings: Settings) -> Iterator[Run]:
             folder.write_environments(site.environments)
         with stopped_after(settings.run.deadline_minutes, began, site.stop):
             yield run
-
-
-def site_of(
-    settings: Settings, timings: Mapping[str, dict[str, Any]] | None, ledger: Ledger, folder: RunFolder
-) -> "OneMachine | Cluster":
-    """Return where the settings want candidates to be measured. Raises UsageError, SandboxFault."""
-    if settings.run.engine == "local":
-        return OneMachine(settings, timings, ledger)
-    from flows.cluster.cluster import Cluster
-
-    return Cluster(settings, timings, ledger, folder)
 
 
 def crawl(run: Run) -> None:

@@ -83,7 +83,7 @@ class Cluster:
         if len(self.environments) > 1 and not mixed:
             raise UsageError(f"{self._folder.path}: holds rows of several devices; give --mixed-devices")
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self._mailbox = (
+        self._mailbox: Any = (  # an actor's methods have types that only Ray knows
             ray.remote(Mailbox)
             .options(num_cpus=0, max_concurrency=_CALLS_MAX, scheduling_strategy=here)
             .remote(self.environments, mixed=mixed)
@@ -119,11 +119,11 @@ class Cluster:
         while under_way:
             done, _ = ray.wait(list(under_way), num_returns=len(under_way), timeout=0)
             self._take(ray.get(self._mailbox.take.remote(0 if done else _TAKE_SECONDS)))
-            lost = [
-                shard for shard, future in map(under_way.pop, done) if not self._is_complete(future, shard)
-            ]
-            again = [each for shard in lost for each in self._once_more(shard)]
-            under_way |= _submitted(again, submit, self._mailbox)
+            for shard, future in map(under_way.pop, done):
+                unfinished = list(self._left.pop(shard.number).values())
+                if not self._is_complete(future, shard, len(unfinished)):
+                    again = self._once_more(shard, unfinished)
+                    under_way |= _submitted(again, submit, self._mailbox)
             if self.stopped:
                 ended_at = min(ended_at, time.monotonic() + _STOP_SECONDS)
                 self._end(under_way, by_force=time.monotonic() > ended_at)
@@ -157,7 +157,7 @@ class Cluster:
             if isinstance(message, Judged):
                 self.progress.advance(accepted=message.accepted)
             if not isinstance(message, Began):
-                self._left[message.shard].pop(message.id, None)
+                self._left.get(message.shard, {}).pop(message.id, None)
 
     def _join(self, began: Began) -> None:
         """Count an environment among the run's, or stop because it is another one."""
@@ -170,12 +170,12 @@ class Cluster:
             differing = _difference(self.environments[0], began.environment)
             self._refusal = UsageError(
                 f"{self._folder.path}: one run holds rows of one device, but node {began.node} differs from "
-                f"where it was measured so far: {differing}. Make the nodes equal, leave that one out, or give "
-                "--mixed-devices"
+                f"where it was measured so far: {differing}. Make the nodes equal, leave that one out, or "
+                "give --mixed-devices"
             )
             self.stop()
 
-    def _is_complete(self, future: "PrefectRayFuture[None]", shard: Shard) -> bool:
+    def _is_complete(self, future: "PrefectRayFuture[None]", shard: Shard, unfinished: int) -> bool:
         """Return whether a shard came to its end, telling the user where it did not.
 
         Raises what it raised itself.
@@ -186,15 +186,15 @@ class Cluster:
             future.result()  # raises
         if not state.is_crashed() or self.stopped:
             return True
-        print(f"opweaver: a shard was lost with {self._open_ones(shard)}: {_cause(state)}", file=sys.stderr)
+        print(
+            f"opweaver: a shard was lost, {unfinished:,} of its {len(shard.candidates):,} candidates are not "
+            f"measured: {_cause(state)}",
+            file=sys.stderr,
+        )
         return False
 
-    def _open_ones(self, shard: Shard) -> str:
-        return f"{len(self._left[shard.number]):,} of {len(shard.candidates):,} candidates unfinished"
-
-    def _once_more(self, shard: Shard) -> list[Shard]:
-        """Return a lost shard without what it had finished; set it aside where it is lost too often."""
-        unfinished = list(self._left.pop(shard.number).values())
+    def _once_more(self, shard: Shard, unfinished: Sequence[Candidate]) -> list[Shard]:
+        """Return what a lost shard had not finished as another one; set it aside if it is lost too often."""
         if not unfinished:
             return []
         if shard.losses + 1 < LOSSES_MAX:

@@ -1,12 +1,11 @@
 """The stage `measure` of a run on a cluster: one Prefect task per shard, which Ray places on a node."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect_ray.context import remote_options
 from prefect_ray.task_runners import PrefectRayFuture, RayTaskRunner
-from ray import ObjectRef
 from ray.actor import ActorHandle
 
 from flows import pipeline
@@ -26,8 +25,9 @@ def measure(run: "Run") -> None:
         run.site.measure([run.pending[each.start : each.stop] for each in places], _submitted)
 
 
-def _submitted(stored: "ObjectRef[Shard]", mailbox: ActorHandle) -> PrefectRayFuture[None]:
-    return measure_shard.submit(stored, mailbox)
+def _submitted(stored: Any, mailbox: Any) -> PrefectRayFuture[None]:
+    """Hand out a shard that lies in Ray's store; the task gets the shard itself."""
+    return cast("PrefectRayFuture[None]", measure_shard.submit(stored, mailbox))
 
 
 @task(name="measure shard", cache_policy=NO_CACHE)
