@@ -3,14 +3,13 @@
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import RayError
 
 from composer.candidate import Candidate
 from filters.engine import Engine
@@ -21,6 +20,8 @@ from filters.reasons import Reason
 from filters.settings import FilterSettings
 from flows.cluster.mailbox import Finished, Judged
 from flows.measuring import Measuring
+
+_WATCH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,8 @@ def measure(shard: Shard, mailbox: ActorHandle) -> None:
                 return
             reports = Reports(shard.number, engine.environment.key, mailbox)
             measuring = Measuring(engine, shard.policy, reports.keep, reports)
-            threading.Thread(target=_stop_with, args=(mailbox, measuring.stop), daemon=True).start()
-            measuring.measure(shard.candidates)
+            with _stopped_by(mailbox, measuring.stop):
+                measuring.measure(shard.candidates)
             reports.flush()
     except SandboxFault as fault:
         raise SandboxFault(f"node {node}: {fault}") from fault
@@ -87,6 +88,7 @@ class Reports:
     def flush(self) -> None:
         """Wait until all has arrived."""
         ray.get(self._sent)
+        self._sent.clear()  # Ray keeps a process for as long as it owns anything
 
 
 def _keep_to(cores: int) -> None:
@@ -101,8 +103,23 @@ def _keep_to(cores: int) -> None:
         os.sched_setaffinity(0, (present + present)[first : first + cores])
 
 
-def _stop_with(mailbox: ActorHandle, stop: Callable[[], None]) -> None:
-    """Stop the engine when the driver says so, or is gone."""
-    with suppress(RayError):  # the mailbox ended with the driver: nobody waits for this shard any more
-        ray.get(mailbox.until_stopped.remote())
-    stop()
+@contextmanager
+def _stopped_by(mailbox: ActorHandle, stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` if the driver says so, or is gone, while the block runs."""
+    stopping: ray.ObjectRef[None] = mailbox.until_stopped.remote()
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.is_set():
+            if ray.wait([stopping], timeout=_WATCH_SECONDS)[0]:  # told to, or it is gone
+                stop()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        ray.cancel(stopping)
