@@ -17,6 +17,7 @@ from filters.judging.source import source_finding
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.screening import screened
+from filters.verdict import Verdict
 
 Keep = Callable[[Candidate, Measurement], None]
 """Where a finished measurement goes; called from the worker threads."""
@@ -25,8 +26,8 @@ Keep = Callable[[Candidate, Measurement], None]
 class Audience(Protocol):
     """Hears of every candidate that needs nothing more, from the worker threads."""
 
-    def judged(self, candidate: Candidate, accepted: bool) -> None:
-        """Take note of one."""
+    def judged(self, candidate: Candidate, measurement: Measurement | None, verdict: Verdict) -> None:
+        """Take note of one, judged by itself; without a measurement where its source was enough."""
 
 
 class Measuring:
@@ -85,7 +86,7 @@ class Measuring:
                 measurement = screened(candidate, measurement)
             self._keep(candidate, measurement)
         verdict = judge(candidate, measurement, self._policy, skip_source_filters=self._skip_source_filters)
-        self._audience.judged(candidate, verdict.outcome == "accepted")
+        self._audience.judged(candidate, measurement, verdict)
 
 
 @contextmanager

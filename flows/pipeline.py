@@ -27,6 +27,7 @@ from filters.reasons import Reason
 from filters.verdict import Verdict
 from flows import llm_run
 from flows.composing import compose_at, composer_of, operators_of
+from flows.judging import judge_ledger, measured_first
 from flows.llm_objections import reply_verdict
 from flows.measured import environment_of, measured
 from flows.measuring import interruptible, stopped_after
@@ -130,10 +131,10 @@ def compose(run: Run) -> bool:
 
 
 def _left_open(run: Run) -> list[Candidate]:
-    unknown = {verdict.index for verdict in run.ledger.verdicts() if verdict.outcome == "infrastructure"}
+    unknown = {verdict.index for verdict in run.ledger.each_verdict() if verdict.outcome == "infrastructure"}
     return [
         candidate
-        for candidate in run.ledger.candidates()
+        for candidate in (run.ledger.each_candidate() if unknown else ())
         if candidate.index in unknown
         and run.tries[candidate.id] < _TRIES
         and candidate.id not in run.site.set_aside
@@ -147,19 +148,18 @@ def _put_right(run: Run) -> list[Candidate]:
 
 def _resized(run: Run) -> list[Candidate]:
     """Compose those again that `flows.resizing` names; none where their sizes can move no further."""
-    verdicts = run.ledger.verdicts()
-    missed = misses(run.ledger.candidates(), verdicts, run.settings.run.count)
+    missed = misses(run.ledger.each_candidate(), run.ledger.each_verdict(), run.settings.run.count)
     if not missed:
         return []
-    reasons = {verdict.index: verdict.reason for verdict in verdicts}
-    measurements = measured(run.ledger, run.site.environments)
+    keys = [environment.key for environment in run.site.environments]
     composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
     candidates = []
     with run.progress.stage("composing", len(missed)):
-        for earlier in missed:
-            eager_ms = measurements[earlier.id].eager_ms
+        for earlier, reason in missed:
+            measurement, _ = measured_first(run.ledger, earlier.id, keys)
+            eager_ms = measurement.eager_ms if measurement else None
             assert eager_ms is not None  # or the reason could not be its time
-            too_fast = reasons[earlier.index] is Reason.TOO_FAST
+            too_fast = reason is Reason.TOO_FAST
             steps = earlier.ladder_steps + steps_towards(eager_ms / 1e3, too_fast=too_fast)
             earlier_ids = (*earlier.earlier_ids, earlier.id)
             resized = dataclasses.replace(composer.compose(earlier.index, steps), earlier_ids=earlier_ids)
@@ -171,8 +171,9 @@ def _resized(run: Run) -> list[Candidate]:
 
 
 def _new_round(run: Run) -> list[Candidate]:
-    verdicts = run.ledger.verdicts()
-    first, size = len(verdicts), round_size(run.settings.run.count, count_accepted(verdicts), len(verdicts))
+    outcomes = Counter(verdict.outcome for verdict in run.ledger.each_verdict())
+    first, accepted = outcomes.total(), outcomes["accepted"] + outcomes["surplus"]
+    size = round_size(run.settings.run.count, accepted, first)
     if not size:
         return []
     places = range(first, first + size)
@@ -205,14 +206,6 @@ def judge_run(run: Run) -> None:
     judge_ledger(run.ledger, run.site.environments, run.settings)
 
 
-def judge_ledger(ledger: Ledger, environments: Sequence[Environment], settings: Settings) -> None:
-    """Replace the verdicts of a ledger; touches no device."""
-    measurements = measured(ledger, environments)
-    ledger.replace_verdicts(
-        verdicts_of(ledger.candidates(), measurements, settings.policy, wanted=settings.run.count)
-    )
-
-
 def verdicts_of(
     candidates: Sequence[Candidate],
     measurements: Mapping[str, Measurement],
@@ -238,7 +231,7 @@ def judge_again(folder: RunFolder, settings: Settings, name: str = "ORG/NAME") -
     environments = folder.read_environments()
     with Ledger.open(folder.ledger, create=False) as ledger:
         folder.write_settings(settings)
-        judge_ledger(ledger, environments, settings)
+        judge_ledger(ledger, environments, settings, again=True)
         write_results(folder, ledger, environments, settings, name)
 
 
@@ -278,8 +271,3 @@ def write_results(
         name=name,
     )
     write_verdicts(folder.verdicts, candidates, verdicts, measurements)
-
-
-def count_accepted(verdicts: Sequence[Verdict]) -> int:
-    """Count the rows that passed all filters, surplus included."""
-    return sum(verdict.outcome in ("accepted", "surplus") for verdict in verdicts)

@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 
 from composer.candidate import Candidate
+from filters.measurement import Measurement
+from filters.verdict import Verdict
 
 LINE_SECONDS = 15
 """Time between two lines where there is no terminal."""
@@ -54,9 +56,9 @@ class Progress:
                 self._last_line = time.monotonic()
                 self._console.print(self.line(), highlight=False, soft_wrap=True)
 
-    def judged(self, candidate: Candidate, accepted: bool) -> None:
+    def judged(self, candidate: Candidate, measurement: Measurement | None, verdict: Verdict) -> None:
         """Count a candidate that was judged."""
-        self.advance(accepted)
+        self.advance(accepted=verdict.outcome == "accepted")
 
     def _speed(self) -> str:
         text = f"{self._rate():.2g}/s"

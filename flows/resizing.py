@@ -14,7 +14,7 @@ number of accepted ones are composed again, for no other can be among the rows; 
 accepted by index, however many rounds it took.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from composer.candidate import Candidate
 from filters.reasons import Reason
@@ -24,14 +24,16 @@ RESIZINGS_MAX = 2
 """New sizings of one index."""
 
 
-def misses(candidates: Sequence[Candidate], verdicts: Sequence[Verdict], wanted: int) -> list[Candidate]:
-    """Return the candidates to compose again; both sequences are in the order of the index."""
-    found: list[Candidate] = []
+def misses(
+    candidates: Iterable[Candidate], verdicts: Iterable[Verdict], wanted: int
+) -> list[tuple[Candidate, Reason]]:
+    """Return the candidates to compose again, and why; both come in the order of the index."""
+    found: list[tuple[Candidate, Reason]] = []
     for candidate, verdict in zip(candidates, verdicts, strict=True):
         wanted -= verdict.outcome in ("accepted", "surplus")
         if wanted == 0:
             break
         missed = verdict.reason in (Reason.TOO_FAST, Reason.TOO_SLOW)
         if missed and candidate.origin != "foreign" and len(candidate.earlier_ids) < RESIZINGS_MAX:
-            found.append(candidate)
+            found.append((candidate, verdict.reason))
     return found

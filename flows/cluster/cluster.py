@@ -146,13 +146,15 @@ class Cluster:
         )
 
     def _take(self, messages: Sequence[Message]) -> None:
-        """Put what is finished into the ledger, all of it in one transaction."""
+        """Put what is finished into the ledger, all of it at once."""
         for message in messages:
             if isinstance(message, Began):
                 self._begun.add(message.shard)
                 self._join(message)
         finished = [message for message in messages if isinstance(message, Finished)]
         self._ledger.put_records([(each.id, each.environment, each.lost, each.record) for each in finished])
+        judged = [message for message in messages if isinstance(message, Judged)]
+        self._ledger.keep_judged([each.record for each in judged if each.record])
         for message in messages:
             if isinstance(message, Judged):
                 self.progress.advance(accepted=message.accepted)

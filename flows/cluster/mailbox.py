@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from data.ledger_layout import JudgedRecord
 from filters.environment import Environment
 
 
@@ -43,6 +44,8 @@ class Judged:
     shard: int
     id: str
     accepted: bool
+    record: JudgedRecord | None
+    """What the ledger keeps of it, so that the driver need not judge it again."""
 
 
 Message = Began | Finished | Judged

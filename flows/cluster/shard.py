@@ -18,7 +18,9 @@ from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
 from filters.settings import FilterSettings
+from filters.verdict import Verdict
 from flows.cluster.mailbox import Finished, Judged
+from flows.judging import judged_record
 from flows.measuring import Measuring
 
 _WATCH_SECONDS = 1.0
@@ -49,7 +51,7 @@ def measure(shard: Shard, mailbox: ActorHandle) -> None:
         with Engine(shard.settings, shard.policy, shard.timings, unsafe=shard.unsafe) as engine:
             if not ray.get(mailbox.begin.remote(shard.number, node, engine.environment)):
                 return
-            reports = Reports(shard.number, engine.environment.key, mailbox)
+            reports = Reports(shard, engine.environment.key, mailbox)
             measuring = Measuring(engine, shard.policy, reports.keep, reports)
             with _stopped_by(mailbox, measuring.stop):
                 measuring.measure(shard.candidates)
@@ -61,8 +63,9 @@ def measure(shard: Shard, mailbox: ActorHandle) -> None:
 class Reports:
     """Takes what `Measuring` finds and hands it to the driver; may be told from many threads."""
 
-    def __init__(self, shard: int, environment: str, mailbox: ActorHandle) -> None:
-        self._shard = shard
+    def __init__(self, shard: Shard, environment: str, mailbox: ActorHandle) -> None:
+        self._shard = shard.number
+        self._policy = shard.policy
         self._environment = environment
         self._mailbox = mailbox
         self._lock = threading.Lock()
@@ -79,9 +82,14 @@ class Reports:
         )
         ray.get(self._mailbox.put.remote(finished))
 
-    def judged(self, candidate: Candidate, accepted: bool) -> None:
-        """Tell that a candidate needs nothing more."""
-        judged = Judged(shard=self._shard, id=candidate.id, accepted=accepted)
+    def judged(self, candidate: Candidate, measurement: Measurement | None, verdict: Verdict) -> None:
+        """Tell that a candidate needs nothing more, and all that the driver must know to count it."""
+        judged = Judged(
+            shard=self._shard,
+            id=candidate.id,
+            accepted=verdict.outcome == "accepted",
+            record=judged_record(candidate, measurement, verdict, self._environment, self._policy),
+        )
         with self._lock:
             self._sent.append(self._mailbox.put.remote(judged))
 

@@ -132,8 +132,8 @@ def test_a_shard_that_is_lost_twice_is_set_aside_and_its_rows_are_tried_by_the_n
 def one_core():
     """Let what is started from now on see one core: an engine there is another environment."""
     before = os.sched_getaffinity(0)
-    if len(before) < 2:
-        pytest.skip("needs two cores, to make two kinds of nodes of them")
+    if len(before) != 2:
+        pytest.skip("needs a machine of two cores, to make two kinds of nodes of it")
 
     def keep() -> None:
         os.sched_setaffinity(0, {min(before)})
@@ -143,23 +143,29 @@ def one_core():
 
 
 @pytest.mark.slow
-def test_nodes_of_two_kinds_are_refused_unless_they_may_be_mixed(
-    long_run, nodes, one_core, opweaver_run, tmp_path
-):
+def test_nodes_of_two_kinds_are_refused(small_run, nodes, one_core, opweaver_run):
     one_core()
     nodes.add()
-    command = on_cluster(nodes, long_run, 24)
-    refused = opweaver_run(*command)
+    refused = opweaver_run(*on_cluster(nodes, small_run[0], 3))
     assert refused.returncode == 2, refused.stderr
     (line,) = told(refused.stderr)
     assert line.startswith("opweaver: run: one run holds rows of one device, but node ")
     assert "threads" in line
     assert line.endswith("or give --mixed-devices")
 
-    mixed = opweaver_run(*on_cluster(nodes, long_run, 24), "--run-dir", "mixed", "--mixed-devices")
+
+@pytest.mark.slow
+def test_nodes_of_two_kinds_may_be_mixed(small_run, nodes, one_core, opweaver_run, tmp_path, rows):
+    one_core()
+    nodes.add()
+    mixed = opweaver_run(*on_cluster(nodes, small_run[0], 3), "--mixed-devices")
     assert mixed.returncode == 0, mixed.stderr
-    environments = json.loads((tmp_path / "mixed/environment.json").read_text())
-    assert {environment["threads"] for environment in environments} == {1, len(os.sched_getaffinity(0)) + 1}
+    environments = json.loads((tmp_path / "run/environment.json").read_text())
+    assert {environment["threads"] for environment in environments} == {1, 2}
+    assert rows(tmp_path / "run") == rows(small_run[0])
+    again = opweaver_run(*on_cluster(nodes, small_run[0], 4))
+    assert again.returncode == 2
+    assert "holds rows of several devices; give --mixed-devices" in again.stderr
 
 
 def test_an_address_where_no_cluster_answers_is_named(opweaver_run):
