@@ -44,8 +44,8 @@ RATE = 2.0
 POOL = 100
 TAKE_SECONDS = 0.3
 HERE = Environment(
-    device_name="recorded", driver_version=None, cuda_version=None, torch_version="2", compile_backend="inductor",
-    transformers_version=None, tf32_matmul=False, tf32_cudnn=False, threads=1,
+    device_name="recorded", driver_version=None, cuda_version=None, torch_version="2",
+    compile_backend="inductor", transformers_version=None, tf32_matmul=False, tf32_cudnn=False, threads=1,
 )  # fmt: skip
 
 
@@ -76,16 +76,16 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, nargs="+", default=[1, 8, 64, 256])
     parser.add_argument("--folder", type=Path, help="where the ledgers lie; default: a temporary folder")
     options = parser.parse_args()
-    print(
-        "| candidates | GPUs | verdicts/s | CPU per 100 verdicts | peak memory | ledger | accepted | repeats |"
-    )
+    columns = "candidates", "GPUs", "verdicts/s", "CPU per 100 verdicts", "peak memory", "ledger"
+    print("|", " | ".join([*columns, "accepted", "repeats"]), "|")
     print("|---|---|---|---|---|---|---|---|")
     for count in options.candidates:
         for gpus in options.gpus:
-            with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-                with get_context("spawn").Pool(1) as pool:
-                    result = pool.apply(measured, (Path(folder), count, gpus))
-            show(result)
+            with (
+                tempfile.TemporaryDirectory(dir=options.folder) as folder,
+                get_context("spawn").Pool(1) as pool,
+            ):
+                show(pool.apply(measured, (Path(folder), count, gpus)))
 
 
 def show(result: Result) -> None:

@@ -43,11 +43,11 @@ def test_what_was_kept_is_used_unless_all_is_to_be_judged_again(ledger):
     judge_ledger(opened, environments, Settings())
     known = opened.verdicts()
     connection = sqlite3.connect(opened.path)
-    connection.execute("UPDATE judged SET verdict = replace(verdict, '\"accepted\"', '\"rejected\"')")
-    connection.execute(
-        'UPDATE judged SET verdict = replace(verdict, \'"reason": "rejected"\', \'"reason": "syntax"\')'
-    )
-    connection.commit()
+    with connection:
+        connection.execute("UPDATE judged SET verdict = replace(verdict, ?, ?)", ('"accepted"', '"rejected"'))
+        change = ('"reason": "rejected"', '"reason": "syntax"')
+        connection.execute("UPDATE judged SET verdict = replace(verdict, ?, ?)", change)
+    connection.close()
     judge_ledger(opened, environments, Settings())
     assert {verdict.reason for verdict in opened.verdicts()} == {"syntax"}
     judge_ledger(opened, environments, Settings(), again=True)
