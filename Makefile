@@ -48,5 +48,5 @@ clean:
 	@touch $@
 
 .venv/installed-dev: .venv/installed
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev,ray]'
 	@touch $@

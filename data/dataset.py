@@ -6,6 +6,7 @@ file per split, each with the schema's explicit types.
 
 import hashlib
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from data.card import MARK, Card, card_text
 from data.errors import InputError
-from data.front_matter import FOLDERS, TableFile
+from data.front_matter import TableFile, device_config, folder_of
 from data.funnel import FunnelLine
 from data.rows import with_splits
 from data.schema import DATASET, OPERATOR, REJECTED
@@ -50,6 +51,7 @@ def write_dataset(
     tables = {("default", split): table_of(members, DATASET) for split, members in by_split.items()}
     if not by_split["validation"]:
         del tables["default", "validation"]
+    tables |= _of_single_devices(rows)
     tables["rejected", "train"] = table_of(rejected, REJECTED)
     tables["operators", "train"] = table_of([_operator_row(operator) for operator in operators], OPERATOR)
 
@@ -74,6 +76,16 @@ def write_dataset(
     return folder
 
 
+def _of_single_devices(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], pa.Table]:
+    """Return the rows of each device as tables of their own, none where there is only one device."""
+    members: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        members[device_config(row["device_name"]), row["split"]].append(row)
+    if len({config for config, _ in members}) < 2:
+        return {}
+    return {place: table_of(each, DATASET) for place, each in sorted(members.items())}
+
+
 def _operator_row(operator: Operator) -> dict[str, Any]:
     """Return the row of an operator; the source text of one's own only where it may be passed on."""
     row = asdict(operator)
@@ -85,7 +97,7 @@ def _operator_row(operator: Operator) -> dict[str, Any]:
 def _write(folder: Path, config: str, split: str, table: pa.Table) -> TableFile:
     """Write one split. One row of nulls stands in an empty one, because `datasets` cannot load that; but not
     among the tasks, where it would be taken for one."""
-    place = f"{FOLDERS[config]}/{split}-00000-of-00001.parquet"
+    place = f"{folder_of(config)}/{split}-00000-of-00001.parquet"
     path = folder / place
     path.parent.mkdir(parents=True, exist_ok=True)
     stand_in = table.num_rows == 0 and config != "default"

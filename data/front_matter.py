@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ CONFIGS = {
 }
 FOLDERS = {"default": "data", "rejected": "rejected", "operators": "operators"}
 """Where the Parquet files of a config lie."""
+DEVICES = "devices"
+"""Where one folder for each device lies, if several kinds have measured the rows: a config of its name."""
 
 _COLUMNS = {"default": DATASET, "rejected": REJECTED, "operators": OPERATOR}
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
@@ -54,6 +57,21 @@ class TableFile:
     """sha256 of the file."""
 
 
+def device_config(device_name: str) -> str:
+    """Return the config of the rows of one device, such as `nvidia-h200`."""
+    return re.sub(r"[^a-z0-9]+", "-", device_name.lower()).strip("-")
+
+
+def folder_of(config: str) -> str:
+    """Return where the Parquet files of a config lie in a dataset folder."""
+    return FOLDERS.get(config) or f"{DEVICES}/{config}"
+
+
+def configs_of(files: Iterable[TableFile]) -> list[str]:
+    """Return all configs, those of single devices last."""
+    return list(dict.fromkeys([*CONFIGS, *(file.config for file in files)]))
+
+
 def front_matter(files: Sequence[TableFile], licences: Iterable[str]) -> str:
     """Return the YAML block; every value is written as JSON, which is YAML too."""
     tasks = sum(file.rows for file in files if file.config == "default")
@@ -66,8 +84,8 @@ def front_matter(files: Sequence[TableFile], licences: Iterable[str]) -> str:
         "source_datasets": ["original"],
         "size_categories": [next((name for limit, name in _SIZES if tasks < limit), "1M<n<10M")],
         "tags": ["code", "gpu-kernels", "cuda", "triton", "pytorch", "kernelbench", "reinforcement-learning"],
-        "configs": [_config(name, files) for name in CONFIGS],
-        "dataset_info": [_info(name, files) for name in CONFIGS],
+        "configs": [_config(name, files) for name in configs_of(files)],
+        "dataset_info": [_info(name, files) for name in configs_of(files)],
     }
     return "\n".join(["---", *(_entry(name, value) for name, value in fields.items()), "---", ""])
 
@@ -97,7 +115,7 @@ def _config(name: str, files: Sequence[TableFile]) -> dict[str, Any]:
     return {
         "config_name": name,
         **({"default": True} if name == "default" else {}),
-        "description": f"{CONFIGS[name]}; content {digest}",
+        "description": f"{CONFIGS.get(name, f'Accepted tasks measured on {name}')}; content {digest}",
         "data_files": [{"split": file.split, "path": file.place} for file in own],
     }
 
@@ -107,7 +125,7 @@ def _info(name: str, files: Sequence[TableFile]) -> dict[str, Any]:
     own = [file for file in files if file.config == name]
     return {
         "config_name": name,
-        "features": _named(arrow_schema(_COLUMNS[name])),
+        "features": _named(arrow_schema(_COLUMNS.get(name, DATASET))),
         "splits": [
             {"name": file.split, "num_bytes": file.table_bytes, "num_examples": file.stored_rows}
             for file in own

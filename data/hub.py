@@ -23,7 +23,7 @@ from huggingface_hub.hf_api import DatasetInfo
 
 from data.card import MARK
 from data.errors import InputError, StorageError
-from data.front_matter import FOLDERS
+from data.front_matter import DEVICES, FOLDERS
 from data.publish import ReleaseFile
 
 _REPO = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
@@ -131,7 +131,7 @@ def _places(info: DatasetInfo) -> list[str]:
 def _gone(before: DatasetInfo, files: Sequence[ReleaseFile]) -> list[str]:
     """Return the tables that the repository has and the release has not."""
     ours = {file.place for file in files}
-    folders = tuple(f"{name}/" for name in FOLDERS.values())
+    folders = tuple(f"{name}/" for name in (*FOLDERS.values(), DEVICES))
     return [place for place in _places(before) if place.startswith(folders) and place not in ours]
 
 

@@ -6,12 +6,10 @@ Texts are stored as ASCII JSON, because SQLite refuses the lone surrogates that 
 """
 
 import dataclasses
-import json
-import re
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,27 +18,21 @@ from composer.candidate import Candidate
 from composer.llm.requests import Request
 from data.errors import InputError
 from data.ledger_errors import LedgerError, explained
+from data.ledger_layout import (
+    DAMAGED,
+    JudgedRecord,
+    candidate_from,
+    dumps,
+    prepare,
+    verdict_from,
+    verdict_text,
+)
 from filters.measurement import Measurement
-from filters.reasons import Reason, Stage
+from filters.reasons import Reason
 from filters.verdict import Verdict
 
-_APPLICATION_ID = 0x4F705776  # "OpWv", tells a ledger from any other SQLite file
-_LAYOUT = 2
-_TABLES = """
-CREATE TABLE identity (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE candidates (place INTEGER PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE measurements (
-    id TEXT NOT NULL, environment TEXT NOT NULL, lost INTEGER NOT NULL, record TEXT NOT NULL,
-    PRIMARY KEY (id, environment)
-);
-CREATE TABLE verdicts (place INTEGER PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE replies (
-    request TEXT NOT NULL, draw INTEGER NOT NULL, body BLOB NOT NULL, reply BLOB NOT NULL,
-    base_url TEXT NOT NULL, PRIMARY KEY (request, draw)
-);
-"""
-_TABLE_NAMES = re.findall(r"CREATE TABLE (\w+)", _TABLES)
-_DAMAGED = "it is damaged; restore it from a copy or start a new run directory"
+_PAGE = 1_000
+"""Rows that are read at once."""
 
 
 class Ledger:
@@ -82,25 +74,7 @@ class Ledger:
     def _prepare(self) -> None:
         """Create the tables of a new file, refuse a file that is not ours untouched, switch to WAL."""
         with self._transaction() as connection:
-            (owner,) = connection.execute("PRAGMA application_id").fetchone()
-            (layout,) = connection.execute("PRAGMA user_version").fetchone()
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-            if not tables:
-                for statement in _TABLES.split(";")[:-1]:
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {_LAYOUT}")
-            elif owner != _APPLICATION_ID:
-                raise LedgerError(
-                    f"{self.path}: an SQLite file of another program; choose another run directory"
-                )
-            elif layout != _LAYOUT:
-                raise LedgerError(
-                    f"{self.path}: written in layout {layout}, this version reads {_LAYOUT}; "
-                    "use the version that wrote it or start a new run directory"
-                )
-            elif missing := set(_TABLE_NAMES) - tables:
-                raise LedgerError(f"{self.path}: lacks {', '.join(sorted(missing))}; {_DAMAGED}")
+            prepare(connection, self.path)
         with explained(self.path):
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
@@ -122,7 +96,7 @@ class Ledger:
         Values are anything that JSON can hold: seed, composer, catalogue hash and the like.
         Raises InputError naming every setting that differs.
         """
-        wanted = {name: _dumps(value) for name, value in identity.items()}
+        wanted = {name: dumps(value) for name, value in identity.items()}
         with self._transaction() as connection:
             stored = dict(connection.execute("SELECT name, value FROM identity"))
             if not stored:
@@ -148,7 +122,7 @@ class Ledger:
             for candidate in candidates:
                 added = connection.execute(
                     "INSERT INTO candidates VALUES (?, ?) ON CONFLICT DO NOTHING",
-                    (candidate.index, _dumps(dataclasses.asdict(candidate))),
+                    (candidate.index, dumps(dataclasses.asdict(candidate))),
                 )
                 if added.rowcount == 0 and self._candidate_at(candidate.index) != candidate:
                     raise InputError(
@@ -161,31 +135,39 @@ class Ledger:
         with self._transaction() as connection:
             connection.executemany(
                 "UPDATE candidates SET record = ? WHERE place = ?",
-                ((_dumps(dataclasses.asdict(candidate)), candidate.index) for candidate in candidates),
+                ((dumps(dataclasses.asdict(candidate)), candidate.index) for candidate in candidates),
             )
 
     def _candidate_at(self, index: int) -> Candidate:
         (record,) = self._rows("SELECT record FROM candidates WHERE place = ?", (index,))[0]
-        return self._read(_candidate, record)
+        return self._read(candidate_from, record)
 
     def candidates(self) -> list[Candidate]:
         """Return all candidates in the order of their index, which starts at 0 and has no gap."""
-        rows = self._rows("SELECT place, record FROM candidates ORDER BY place")
-        gap = next((place for place, (found, _) in enumerate(rows) if found != place), None)
-        if gap is not None:
-            raise LedgerError(f"{self.path}: lacks candidate {gap}; {_DAMAGED}")
-        return [self._read(_candidate, record) for _, record in rows]
+        return list(self.each_candidate())
+
+    def each_candidate(self) -> Iterator[Candidate]:
+        """Yield all candidates as `candidates` does, with few of them in memory."""
+        for expected, (place, record) in enumerate(self._pages("candidates")):
+            if place != expected:
+                raise LedgerError(f"{self.path}: lacks candidate {expected}; {DAMAGED}")
+            yield self._read(candidate_from, record)
 
     def put(self, id: str, environment: str, measurement: Measurement) -> None:
         """Store what was measured under an environment's key; replaces an earlier measurement of the same.
 
         A measurement whose worker was lost says nothing about the candidate: it never replaces a whole one.
         """
+        lost = measurement.fault == Reason.WORKER_LOST
+        self.put_records([(id, environment, lost, measurement.to_json())])
+
+    def put_records(self, records: Iterable[tuple[str, str, bool, str]]) -> None:
+        """Store measurements as `put` does, all or none: id, environment's key, worker lost, JSON."""
         with self._transaction() as connection:
-            connection.execute(
+            connection.executemany(
                 "INSERT INTO measurements VALUES (?, ?, ?, ?) ON CONFLICT (id, environment) DO UPDATE "
                 "SET lost = excluded.lost, record = excluded.record WHERE excluded.lost <= measurements.lost",
-                (id, environment, measurement.fault == Reason.WORKER_LOST, measurement.to_json()),
+                records,
             )
 
     def get(self, id: str, environment: str) -> Measurement | None:
@@ -195,10 +177,30 @@ class Ledger:
         )
         return self._read(Measurement.from_json, rows[0][0]) if rows else None
 
+    def measured(self, id: str) -> dict[str, Measurement]:
+        """Return all measurements of one candidate by the environment's key, also where a worker was lost."""
+        rows = self._rows("SELECT environment, record FROM measurements WHERE id = ?", (id,))
+        return {key: self._read(Measurement.from_json, record) for key, record in rows}
+
     def measurements(self, environment: str) -> dict[str, Measurement]:
         """Return all measurements by candidate id for judging, also those whose worker was lost."""
         rows = self._rows("SELECT id, record FROM measurements WHERE environment = ?", (environment,))
         return {id: self._read(Measurement.from_json, record) for id, record in rows}
+
+    def finished_ids(self, environment: str) -> set[str]:
+        """Return the ids that `get` has a measurement for."""
+        rows = self._rows("SELECT id FROM measurements WHERE environment = ? AND lost = 0", (environment,))
+        return {id for (id,) in rows}
+
+    def keep_judged(self, records: Iterable[JudgedRecord]) -> None:
+        """Store what candidates were judged to be by themselves, in the place of what was stored before."""
+        with self._transaction() as connection:
+            connection.executemany("INSERT OR REPLACE INTO judged VALUES (?, ?, ?, ?, ?, ?, ?)", records)
+
+    def judged(self, id: str, basis: str) -> dict[str, JudgedRecord]:
+        """Return what a candidate was judged to be on that basis, by the environment's key."""
+        rows = self._rows("SELECT * FROM judged WHERE id = ? AND basis = ?", (id, basis))
+        return {row[1]: JudgedRecord(*row) for row in rows}
 
     def reply(self, request: Request) -> bytes | None:
         """Return the stored reply to a request, byte for byte."""
@@ -227,29 +229,45 @@ class Ledger:
         """Return all replies."""
         return [reply for (reply,) in self._rows("SELECT reply FROM replies")]
 
-    def replace_verdicts(self, verdicts: Sequence[Verdict]) -> None:
+    def replace_verdicts(self, verdicts: Iterable[Verdict]) -> None:
         """Replace all verdicts at once: a reader sees the old ones or the new ones, never a mixture.
 
         Raises ValueError where two verdicts carry one index, and keeps the old ones.
         """
-        if len({verdict.index for verdict in verdicts}) < len(verdicts):
-            raise ValueError("two verdicts for one index")
         with self._transaction() as connection:
             connection.execute("DELETE FROM verdicts")
-            connection.executemany(
-                "INSERT INTO verdicts VALUES (?, ?)",
-                ((verdict.index, _dumps(dataclasses.asdict(verdict))) for verdict in verdicts),
-            )
+            for verdict in verdicts:
+                added = connection.execute(
+                    "INSERT INTO verdicts VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    (verdict.index, verdict_text(verdict)),
+                )
+                if added.rowcount == 0:
+                    raise ValueError("two verdicts for one index")
 
     def verdicts(self) -> list[Verdict]:
         """Return all verdicts in the order of their index."""
-        rows = self._rows("SELECT record FROM verdicts ORDER BY place")
-        return [self._read(_verdict, record) for (record,) in rows]
+        return list(self.each_verdict())
+
+    def each_verdict(self) -> Iterator[Verdict]:
+        """Yield all verdicts as `verdicts` does, with few of them in memory."""
+        for _, record in self._pages("verdicts"):
+            yield self._read(verdict_from, record)
+
+    def _pages(self, table: str) -> Iterator[tuple[int, str]]:
+        place = -1
+        while page := self._rows(
+            f"SELECT place, record FROM {table} WHERE place > ? ORDER BY place LIMIT {_PAGE}", (place,)
+        ):
+            yield from page
+            place = page[-1][0]
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Run the block as one transaction, one thread at a time; any exception undoes it."""
         with self._lock, explained(self.path):
+            if self._connection.in_transaction:  # the call is a part of a larger one
+                yield self._connection
+                return
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -272,18 +290,3 @@ class Ledger:
                 f"{self.path}: a record is not readable ({error}); "
                 "use the version that wrote it or start a new run directory"
             ) from None
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True, sort_keys=True)
-
-
-def _candidate(text: str) -> Candidate:
-    fields = json.loads(text)
-    return Candidate(**fields | {name: tuple(fields[name]) for name in ("requested_ops", "earlier_ids")})
-
-
-def _verdict(text: str) -> Verdict:
-    fields = json.loads(text)
-    stage = fields["stage"] and Stage(fields["stage"])
-    return Verdict(**fields | {"reason": Reason(fields["reason"]), "stage": stage})

@@ -8,7 +8,7 @@ import datasets
 import pyarrow as pa
 
 from data.errors import InputError
-from data.front_matter import CONFIGS, FOLDERS
+from data.front_matter import CONFIGS, DEVICES, FOLDERS, folder_of
 from data.tables import read_table
 
 
@@ -25,7 +25,8 @@ class ReleaseFile:
 
 def release_files(folder: Path) -> list[ReleaseFile]:
     """Return the card and the tables of a dataset folder, in the order of their places."""
-    paths = [folder / "README.md", *(path for name in FOLDERS.values() for path in folder.glob(f"{name}/*"))]
+    places = [*(f"{name}/*" for name in FOLDERS.values()), f"{DEVICES}/*/*"]
+    paths = [folder / "README.md", *(path for place in places for path in folder.glob(place))]
     return [
         ReleaseFile(place=path.relative_to(folder).as_posix(), path=path, size=path.stat().st_size)
         for path in sorted(paths)
@@ -38,7 +39,7 @@ def check_loads(folder: Path) -> None:
     Raises InputError where the folder cannot be loaded or gives other rows.
     """
     with tempfile.TemporaryDirectory(prefix="opweaver-load-") as cache:
-        for config in CONFIGS:
+        for config in [*CONFIGS, *sorted(path.name for path in folder.glob(f"{DEVICES}/*"))]:
             try:
                 loaded = datasets.load_dataset(str(folder), config, cache_dir=cache)
             except Exception as error:  # whatever `datasets` raises over a card, a schema or a file
@@ -48,7 +49,7 @@ def check_loads(folder: Path) -> None:
                     "`opweaver judge`"
                 ) from error
             for split, rows in loaded.items():
-                (path,) = folder.glob(f"{FOLDERS[config]}/{split}-*.parquet")
+                (path,) = folder.glob(f"{folder_of(config)}/{split}-*.parquet")
                 if not _same(rows.with_format("arrow")[:], read_table(path)):
                     raise InputError(
                         f"{path}: `datasets` gives other rows than the file holds; write it again with "

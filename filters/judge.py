@@ -1,7 +1,7 @@
 """From a candidate and its facts to one verdict; touches no device and can be repeated at any time."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from composer.candidate import Candidate
 from filters.judging import first_finding, missing_facts
@@ -10,7 +10,7 @@ from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason, Stage
 from filters.screening import set_member
-from filters.similarity import Repeat, duplicates
+from filters.similarity import Repeat, Repeats, SetMember
 from filters.verdict import Claim, Finding, Verdict
 
 _FAULTS = frozenset(
@@ -71,20 +71,31 @@ def judge_set(
     rest is surplus.
     """
     ordered = sorted(candidates, key=lambda candidate: candidate.index)
-    passed = [candidate for candidate in ordered if verdicts[candidate.index].outcome == "accepted"]
-    repeats = duplicates(set_member(candidate, measurements.get(candidate.id)) for candidate in passed)
-    judged = []
+    alone = (
+        (verdict, set_member(each, measurements.get(each.id)) if verdict.outcome == "accepted" else None)
+        for each in ordered
+        for verdict in (verdicts[each.index],)
+    )
+    return list(merged(alone, wanted))
+
+
+def merged(alone: Iterable[tuple[Verdict, SetMember | None]], wanted: int | None = None) -> Iterator[Verdict]:
+    """Yield `judge_set`'s verdicts as the candidates come, in the order of their index.
+
+    With each verdict comes what is compared with the rest of the set, at least for the accepted ones.
+    """
+    repeats = Repeats()
     accepted = 0
-    for candidate in ordered:
-        verdict = verdicts[candidate.index]
-        if candidate.index in repeats:
-            verdict = _rejected(candidate, Stage.SET, _repeats(repeats[candidate.index]))
-        elif verdict.outcome == "accepted":
-            accepted += 1
-            if wanted is not None and accepted > wanted:
-                verdict = dataclasses.replace(verdict, outcome="surplus")
-        judged.append(verdict)
-    return judged
+    for verdict, member in alone:
+        if verdict.outcome == "accepted":
+            repeat = repeats.add(member) if member is not None else None
+            if repeat is not None:
+                verdict = _rejected(verdict, Stage.SET, _repeats(repeat))
+            else:
+                accepted += 1
+                if wanted is not None and accepted > wanted:
+                    verdict = dataclasses.replace(verdict, outcome="surplus")
+        yield verdict
 
 
 def _repeats(repeat: Repeat) -> Finding:
@@ -99,7 +110,7 @@ def _fault_of(fault: str, measurement: Measurement) -> tuple[Stage, Finding]:
     return stage, Finding(reason=reason, evidence={"detail": measurement.fault_detail})
 
 
-def _rejected(candidate: Candidate, stage: Stage, finding: Finding) -> Verdict:
+def _rejected(candidate: Candidate | Verdict, stage: Stage, finding: Finding) -> Verdict:
     return Verdict(
         index=candidate.index,
         id=candidate.id,

@@ -8,6 +8,7 @@ prefect.
 
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -95,6 +96,9 @@ _Batch = Annotated[
 ]
 
 
+_RAY_PANEL = "With --engine ray"
+
+
 @app.command(rich_help_panel="Make a dataset")
 def run(
     config: Annotated[Path | None, typer.Option(help="Settings file.", show_default="opweaver.toml")] = None,
@@ -114,7 +118,18 @@ def run(
     batch: _Batch = None,
     device: Annotated[str | None, typer.Option(help="Where candidates run: auto, cpu or cuda.")] = None,
     workers: Annotated[int | None, typer.Option(help="Candidates run at once.")] = None,
-    engine: Annotated[str | None, typer.Option(help="Where shards are measured: local.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Where shards are measured: local or ray.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Of the head node, HOST:PORT.", rich_help_panel=_RAY_PANEL)
+    ] = None,
+    mixed_devices: Annotated[
+        bool | None,
+        typer.Option(
+            "--mixed-devices",
+            help="Let several kinds of device measure one run.",
+            rich_help_panel=_RAY_PANEL,
+        ),
+    ] = None,
     timings: Annotated[
         Path | None, typer.Option(help="A verdicts.parquet whose times replace live ones.")
     ] = None,
@@ -134,7 +149,7 @@ def run(
             **_given(sources=tuple(source) if source else None),
             "run": _given(
                 run_dir=run_dir, count=count, dataset=dataset, seed=seed, engine=engine, timings=timings,
-                deadline_minutes=deadline, unsafe=unsafe,
+                deadline_minutes=deadline, unsafe=unsafe, address=address, mixed_devices=mixed_devices,
             ),
             "composer": _given(composer=composer),
             "llm": asked,
@@ -156,15 +171,17 @@ def run(
 
 def _synthesize(settings: Settings) -> tuple[bool, str | None]:
     """Run the flows; return whether the deadline ended them, and what was spent if the limit of costs did."""
-    from flows import pipeline
+    from flows import pipeline, site
     from flows.prefect_server import PrefectServer
 
-    server = PrefectServer()
-    with pipeline.opened(settings) as opened, server.api():
+    with ExitStack() as stack:
+        server = PrefectServer(stack.enter_context(site.joined(settings)))
+        opened = stack.enter_context(pipeline.opened(settings))
+        stack.enter_context(server.api())
         from flows.flows import synthesize
 
         synthesize(opened)
-        return opened.measuring.stopped, opened.llm.cost_limit if opened.llm else None
+        return opened.site.stopped, opened.llm.cost_limit if opened.llm else None
 
 
 @app.command(rich_help_panel="Make a dataset")

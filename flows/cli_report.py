@@ -98,7 +98,7 @@ def _read_run(folder: "RunFolder") -> "ReportedSet":
         folder.path.resolve().name,
         folder.verdicts,
         read_candidates(folder.candidates),
-        machine=dataclasses.asdict(folder.read_environment()),
+        machine=dataclasses.asdict(folder.read_environments()[0]),
         settings=published_text(settings),
         policy=settings.policy,
     )

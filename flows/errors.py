@@ -46,8 +46,10 @@ EXIT_CODES: dict[type[Exception], int] = {
     EndpointError: 3,
 }
 INTERRUPTED = 130
-OPTIONAL = ("prefect", "datasets", "huggingface_hub", "openai")
+OPTIONAL = ("prefect", "datasets", "huggingface_hub", "openai", "ray", "prefect_ray")
 """Packages that `check`, `filter`, `audit` and `judge` do without."""
+_EXTRAS = {"ray": "opweaver[ray]", "prefect_ray": "opweaver[ray]"}
+"""How they are installed with versions that fit, where not by their own names."""
 _NO_PLACE = {errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES, errno.EPERM}
 """What the first look at a path may come to, wherever that is; all else has a boundary of its own."""
 
@@ -63,7 +65,8 @@ def exit_code(error: Exception) -> int | None:
 def explain(error: Exception) -> str:
     """Return what the user is told about an error that has an exit code."""
     if package := missing_package(error):
-        return f"this command needs the package {package}, which is not installed; install it with pip"
+        advice = f"`pip install '{_EXTRAS[package]}'`" if package in _EXTRAS else "install it with pip"
+        return f"this command needs the package {package}, which is not installed; {advice}"
     if isinstance(error, OSError) and _is_no_place(error):
         return f"{error.filename}: cannot be used ({error.strerror}); check the path and its rights"
     return str(error)

@@ -1,5 +1,6 @@
 """A run as Prefect flows: one per stage, one task per shard, and `synthesize` for all of it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from prefect import flow, task
@@ -19,7 +20,7 @@ def synthesize(run: Run) -> None:
     crawl(run)
     judge(run)
     while compose(run):
-        measure(run)
+        _measure_of(run)(run)
         judge(run)
     write(run)
 
@@ -34,6 +35,15 @@ def crawl(run: Run) -> None:
 def compose(run: Run) -> bool:
     """What to measure next, if anything."""
     return pipeline.compose(run)
+
+
+def _measure_of(run: Run) -> Callable[[Run], None]:
+    """Return the flow that measures where the run is measured."""
+    if run.settings.run.engine == "local":
+        return measure
+    from flows.cluster.flow import measure as measure_on_cluster
+
+    return measure_on_cluster
 
 
 @flow(name="measure", validate_parameters=False, task_runner=_RUNNER)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from composer.candidate import Candidate
 from data.tasksets import read_taskset
 from flows.errors import UsageError
+from flows.measured import measured
 from flows.resizing import rejected_before, scaled_by_text
 from flows.rounds import FIRST_ROUND_MAX
 from flows.settings import Settings
@@ -56,8 +57,8 @@ def next_tasks(given: Sequence[Candidate], *, wanted: int, accepted: int, judged
 
 def resized(run: "Run") -> list[Candidate]:
     """Change the sizes of those that missed the limits, and return what is to be measured anew."""
-    measurements = run.ledger.measurements(run.engine.environment.key)
-    pairs = rejected_before(run.ledger.candidates(), run.ledger.verdicts(), run.settings.run.count)
+    measurements = measured(run.ledger, run.site.environments)
+    pairs = rejected_before(run.ledger.each_candidate(), run.ledger.each_verdict(), run.settings.run.count)
     changed = [scaled_by_text(each, verdict, measurements.get(each.id)) for each, verdict in pairs]
     found = [each for each in changed if each is not None]
     run.ledger.replace_candidates(found)

@@ -15,6 +15,7 @@ from filters.verdict import Verdict
 from flows import llm_settings
 from flows.errors import Unfinished
 from flows.llm_objections import objection_to
+from flows.measured import measured
 from flows.resizing import rejected_before, scaled_by_text
 from flows.run_folder import RunFolder
 from flows.settings import Settings
@@ -57,7 +58,7 @@ class Llm:
         Sizes are changed by rule where only they are wrong; only then is a turn of the model spent.
         """
         ledger = self._run.ledger
-        measurements = ledger.measurements(self._run.engine.environment.key)
+        measurements = measured(ledger, self._run.site.environments)
         resized, jobs = [], []
         for candidate, verdict in rejected_before(
             ledger.candidates(), ledger.verdicts(), self._run.settings.run.count

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
 from composer.candidate import Candidate
 from filters.engine import Engine
@@ -16,10 +17,17 @@ from filters.judging.source import source_finding
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.screening import screened
-from flows.progress import Progress
+from filters.verdict import Verdict
 
 Keep = Callable[[Candidate, Measurement], None]
 """Where a finished measurement goes; called from the worker threads."""
+
+
+class Audience(Protocol):
+    """Hears of every candidate that needs nothing more, from the worker threads."""
+
+    def judged(self, candidate: Candidate, measurement: Measurement | None, verdict: Verdict) -> None:
+        """Take note of one, judged by itself; without a measurement where its source was enough."""
 
 
 class Measuring:
@@ -30,14 +38,14 @@ class Measuring:
         engine: Engine,
         policy: Policy,
         keep: Keep,
-        progress: Progress,
+        audience: Audience,
         *,
         skip_source_filters: bool = False,
     ) -> None:
         self._engine = engine
         self._policy = policy
         self._keep = keep
-        self._progress = progress
+        self._audience = audience
         self._skip_source_filters = skip_source_filters
         self._pool = ThreadPoolExecutor(engine.workers, thread_name_prefix="measure")
         self._stopped = threading.Event()
@@ -78,7 +86,7 @@ class Measuring:
                 measurement = screened(candidate, measurement)
             self._keep(candidate, measurement)
         verdict = judge(candidate, measurement, self._policy, skip_source_filters=self._skip_source_filters)
-        self._progress.advance(accepted=verdict.outcome == "accepted")
+        self._audience.judged(candidate, measurement, verdict)
 
 
 @contextmanager

@@ -5,11 +5,11 @@ repeated after a kill and does only what is missing.
 """
 
 import dataclasses
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 from composer.candidate import Candidate
 from composer.profiles import profile_for
@@ -19,7 +19,6 @@ from data.files import read_operators, read_timings, write_candidates, write_ope
 from data.funnel import funnel
 from data.ledger import Ledger
 from data.rows import dataset_row, rejected_row
-from filters.engine import Engine
 from filters.environment import Environment
 from filters.judge import judge, judge_set
 from filters.measurement import Measurement
@@ -28,27 +27,28 @@ from filters.reasons import Reason
 from filters.verdict import Verdict
 from flows import given_run, llm_run
 from flows.composing import compose_at, composer_of, operators_of
+from flows.judging import judge_ledger, measured_first
 from flows.llm_objections import reply_verdict
-from flows.measuring import Measuring, interruptible, stopped_after
-from flows.progress import Progress
+from flows.measured import environment_of, measured
+from flows.measuring import interruptible, stopped_after
+from flows.one_machine import OneMachine
 from flows.resizing import misses
 from flows.rounds import round_size
 from flows.run_folder import RunFolder
 from flows.settings import Settings, published_text
+from flows.site import Site, site_of
 from ops_crawler.operator import Operator
 
 _TRIES = 2
 """How often one start of the command measures a candidate whose worker is lost."""
-_SHARDS = 32
-"""Shards of a round at most: Prefect keeps a record of each, and thousands slow it down."""
 
 
 class Run:
     """What the stages of one run share. With slots, because Prefect would record any other object as JSON."""
 
     __slots__ = (
-        "engine", "folder", "given", "ledger", "llm", "measuring", "operators", "pending", "profile",
-        "progress", "settings", "tries",
+        "folder", "given", "ledger", "llm", "operators", "pending", "profile", "progress", "settings", "site",
+        "tries",
     )  # fmt: skip
 
     def __init__(
@@ -56,21 +56,20 @@ class Run:
         settings: Settings,
         folder: RunFolder,
         ledger: Ledger,
-        engine: Engine,
+        site: Site,
         operators: Sequence[Operator],
         given: Sequence[Candidate] | None,
     ) -> None:
         self.settings = settings
         self.folder = folder
         self.ledger = ledger
-        self.engine = engine
+        self.site = site
         self.operators = operators
         """What the sources hold now; the run composes from what it found at its first start."""
         self.given = given
         """Tasks that exist already, in place of composed ones."""
-        self.profile = profile_for(settings.composer.profile, engine.device)
-        self.progress = Progress()
-        self.measuring = Measuring(engine, settings.policy, self._keep, self.progress)
+        self.profile = profile_for(settings.composer.profile, site.device)
+        self.progress = site.progress
         self.llm: llm_run.Llm | None = None
         """The model that composes in place of our rules."""
         self.pending: list[Candidate] = []
@@ -78,8 +77,9 @@ class Run:
         self.tries: Counter[str] = Counter()
         """Times that a candidate was measured since this start, by id."""
 
-    def _keep(self, candidate: Candidate, measurement: Measurement) -> None:
-        self.ledger.put(candidate.id, self.engine.environment.key, measurement)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel as nothing: a task on another machine is told all that it needs to know otherwise."""
+        return type(None), ()
 
 
 @contextmanager
@@ -96,8 +96,8 @@ def opened(settings: Settings) -> Iterator[Run]:
     with ExitStack() as stack:
         stack.enter_context(folder.claimed())
         ledger = stack.enter_context(Ledger.open(folder.ledger))
-        engine = Engine(settings.filters, settings.policy, timings, unsafe=settings.run.unsafe)
-        run = Run(settings, folder, ledger, engine, operators, given)
+        site = site_of(settings, timings, ledger, folder)
+        run = Run(settings, folder, ledger, site, operators, given)
         ledger.claim_identity(
             {
                 "seed": settings.run.seed,
@@ -111,9 +111,10 @@ def opened(settings: Settings) -> Iterator[Run]:
         if llm_run.composes(settings):
             run.llm = stack.enter_context(llm_run.opened(run))
         folder.write_settings(settings)
-        stack.enter_context(engine)
-        folder.write_environment(engine.environment)
-        with stopped_after(settings.run.deadline_minutes, began, run.measuring.stop):
+        stack.enter_context(site)
+        if site.environments:
+            folder.write_environments(site.environments)
+        with stopped_after(settings.run.deadline_minutes, began, site.stop):
             yield run
 
 
@@ -129,17 +130,19 @@ def compose(run: Run) -> bool:
     Candidates left open come first, then those whose sizes missed the window of times, then a new round. What
     is composed is in the ledger before this returns.
     """
-    run.pending = [] if run.measuring.stopped else _left_open(run) or _put_right(run) or _new_round(run)
+    run.pending = [] if run.site.stopped else _left_open(run) or _put_right(run) or _new_round(run)
     run.tries.update(candidate.id for candidate in run.pending)
     return bool(run.pending)
 
 
 def _left_open(run: Run) -> list[Candidate]:
-    unknown = {verdict.index for verdict in run.ledger.verdicts() if verdict.outcome == "infrastructure"}
+    unknown = {verdict.index for verdict in run.ledger.each_verdict() if verdict.outcome == "infrastructure"}
     return [
         candidate
-        for candidate in run.ledger.candidates()
-        if candidate.index in unknown and run.tries[candidate.id] < _TRIES
+        for candidate in (run.ledger.each_candidate() if unknown else ())
+        if candidate.index in unknown
+        and run.tries[candidate.id] < _TRIES
+        and candidate.id not in run.site.set_aside
     ]
 
 
@@ -152,19 +155,18 @@ def _put_right(run: Run) -> list[Candidate]:
 
 def _resized(run: Run) -> list[Candidate]:
     """Compose those again that `flows.resizing` names; none where their sizes can move no further."""
-    verdicts = run.ledger.verdicts()
-    missed = misses(run.ledger.candidates(), verdicts, run.settings.run.count)
+    missed = misses(run.ledger.each_candidate(), run.ledger.each_verdict(), run.settings.run.count)
     if not missed:
         return []
-    reasons = {verdict.index: verdict.reason for verdict in verdicts}
-    measurements = run.ledger.measurements(run.engine.environment.key)
+    keys = [environment.key for environment in run.site.environments]
     composer = composer_of(run.settings, read_operators(run.folder.operators), run.profile)
     candidates = []
     with run.progress.stage("composing", len(missed)):
-        for earlier in missed:
-            eager_ms = measurements[earlier.id].eager_ms
+        for earlier, reason in missed:
+            measurement, _ = measured_first(run.ledger, earlier.id, keys)
+            eager_ms = measurement.eager_ms if measurement else None
             assert eager_ms is not None  # or the reason could not be its time
-            too_fast = reasons[earlier.index] is Reason.TOO_FAST
+            too_fast = reason is Reason.TOO_FAST
             steps = earlier.ladder_steps + steps_towards(eager_ms / 1e3, too_fast=too_fast)
             earlier_ids = (*earlier.earlier_ids, earlier.id)
             resized = dataclasses.replace(composer.compose(earlier.index, steps), earlier_ids=earlier_ids)
@@ -176,8 +178,9 @@ def _resized(run: Run) -> list[Candidate]:
 
 
 def _new_round(run: Run) -> list[Candidate]:
-    verdicts = run.ledger.verdicts()
-    wanted, accepted, judged = run.settings.run.count, count_accepted(verdicts), len(verdicts)
+    outcomes = Counter(verdict.outcome for verdict in run.ledger.each_verdict())
+    judged, accepted = outcomes.total(), outcomes["accepted"] + outcomes["surplus"]
+    wanted = run.settings.run.count
     if run.given is not None:
         candidates = given_run.next_tasks(run.given, wanted=wanted, accepted=accepted, judged=judged)
     else:
@@ -198,27 +201,20 @@ def _composed(run: Run, places: range) -> list[Candidate]:
 def measuring(run: Run) -> Iterator[list[range]]:
     """Yield the places in `run.pending` in shards, for `measure_shard` on any thread."""
     places = range(len(run.pending))
-    size = max(2 * run.engine.workers, math.ceil(len(places) / _SHARDS))
-    with interruptible(run.measuring.stop), run.progress.stage("measuring", len(places)):
+    size = run.site.shard_size(len(places))
+    with interruptible(run.site.stop), run.progress.stage("measuring", len(places)):
         yield [places[start : start + size] for start in places[::size]]
 
 
 def measure_shard(run: Run, shard: range) -> None:
-    """Measure the candidates at these places; each is in the ledger as soon as it is finished."""
-    run.measuring.measure(run.pending[shard.start : shard.stop])
+    """Measure the candidates at these places here; each is in the ledger as soon as it is finished."""
+    assert isinstance(run.site, OneMachine)
+    run.site.measure(run.pending[shard.start : shard.stop])
 
 
 def judge_run(run: Run) -> None:
     """Judge every candidate of the run by what is known of it in this environment."""
-    judge_ledger(run.ledger, run.engine.environment, run.settings)
-
-
-def judge_ledger(ledger: Ledger, environment: Environment, settings: Settings) -> None:
-    """Replace the verdicts of a ledger; touches no device."""
-    measurements = ledger.measurements(environment.key)
-    ledger.replace_verdicts(
-        verdicts_of(ledger.candidates(), measurements, settings.policy, wanted=settings.run.count)
-    )
+    judge_ledger(run.ledger, run.site.environments, run.settings)
 
 
 def verdicts_of(
@@ -243,34 +239,34 @@ def judge_again(folder: RunFolder, settings: Settings, name: str = "ORG/NAME") -
 
     The card calls the dataset `name`.
     """
-    environment = folder.read_environment()
+    environments = folder.read_environments()
     with Ledger.open(folder.ledger, create=False) as ledger:
         folder.write_settings(settings)
-        judge_ledger(ledger, environment, settings)
-        write_results(folder, ledger, environment, settings, name)
+        judge_ledger(ledger, environments, settings, again=True)
+        write_results(folder, ledger, environments, settings, name)
 
 
 def write_run(run: Run) -> None:
     """Write the files of the run from its ledger."""
-    write_results(run.folder, run.ledger, run.engine.environment, run.settings)
+    write_results(run.folder, run.ledger, run.site.environments, run.settings)
 
 
 def write_results(
     folder: RunFolder,
     ledger: Ledger,
-    environment: Environment,
+    environments: Sequence[Environment],
     settings: Settings,
     name: str = "ORG/NAME",
 ) -> None:
     """Write candidates, dataset and, last, verdicts; see `RunFolder.is_finished`. The card shows `name`."""
     candidates, verdicts = ledger.candidates(), ledger.verdicts()
-    measurements = ledger.measurements(environment.key)
+    measurements, where = measured(ledger, environments), environment_of(ledger, environments)
     pairs = [(candidates[verdict.index], verdict) for verdict in verdicts]
     write_candidates(folder.candidates, candidates)
     write_dataset(
         folder.dataset,
         rows=[
-            dataset_row(candidate, measurements[candidate.id], environment)
+            dataset_row(candidate, measurements[candidate.id], where[candidate.id])
             for candidate, verdict in pairs
             if verdict.outcome == "accepted"
         ],
@@ -286,8 +282,3 @@ def write_results(
         name=name,
     )
     write_verdicts(folder.verdicts, candidates, verdicts, measurements)
-
-
-def count_accepted(verdicts: Sequence[Verdict]) -> int:
-    """Count the rows that passed all filters, surplus included."""
-    return sum(verdict.outcome in ("accepted", "surplus") for verdict in verdicts)

@@ -28,7 +28,7 @@ START_SECONDS = 180
 PR_SET_PDEATHSIG = 1
 """From linux/prctl.h: the signal that a process gets when its parent dies."""
 
-_QUIET = {
+QUIET = {
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "PREFECT_LOGGING_LEVEL": "CRITICAL",
@@ -37,7 +37,7 @@ _QUIET = {
 }
 """No telemetry, and no lines of Prefect's own: the run shows its progress itself."""
 
-_SERVER = _QUIET | {
+_SERVER = QUIET | {
     "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///:memory:",
     "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
     "PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION": "false",
@@ -52,8 +52,10 @@ class PrefectServer:
     gone it would try again and again, and say so.
     """
 
-    def __init__(self) -> None:
-        for name, value in _QUIET.items():
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        """`host` is the address to listen at, where tasks on other machines report to it."""
+        self._host = host
+        for name, value in QUIET.items():
             os.environ.setdefault(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Prefect warns where the home directory cannot be written to
@@ -66,10 +68,10 @@ class PrefectServer:
             self._start()
 
     def _start(self) -> None:
-        self._port = _free_port()
+        self._port = _free_port(self._host)
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - open for as long as the server writes
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__, str(self._port), str(os.getpid())],
+            [sys.executable, "-P", "-m", __name__, self._host, str(self._port), str(os.getpid())],
             env=os.environ | _SERVER,
             stdin=subprocess.DEVNULL,
             stdout=self._output,
@@ -97,10 +99,10 @@ class PrefectServer:
     @contextmanager
     def _temporary_api(self) -> Iterator[None]:
         self._wait_until_healthy()
-        _never_through_a_proxy("127.0.0.1")
+        _never_through_a_proxy(self._host)
         with self._settings.temporary_settings(
             {
-                self._settings.PREFECT_API_URL: f"http://127.0.0.1:{self._port}/api",
+                self._settings.PREFECT_API_URL: f"http://{self._host}:{self._port}/api",
                 # A heartbeat tells a server that a run is alive; this server dies with the run.
                 self._settings.PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None,
             }
@@ -110,7 +112,7 @@ class PrefectServer:
     def _wait_until_healthy(self) -> None:
         assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
-        while not _healthy(self._port):
+        while not _healthy(self._host, self._port):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self._output.seek(0)
                 lines = self._output.read().decode(errors="replace").strip().splitlines()
@@ -135,8 +137,8 @@ def _require_answer(url: str) -> None:
             ) from None
 
 
-def _healthy(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+def _healthy(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=5)
     try:
         connection.request("GET", "/api/health")
         return connection.getresponse().status == 200
@@ -146,9 +148,9 @@ def _healthy(port: int) -> bool:
         connection.close()
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return probe.getsockname()[1]
 
 
@@ -157,12 +159,12 @@ def _never_through_a_proxy(host: str) -> None:
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), host]))
 
 
-def _serve(port: str, parent: str) -> None:
+def _serve(host: str, port: str, parent: str) -> None:
     """Become the server, tied to the parent's life by the kernel; without scheduler and event store."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(parent):
         return  # it has died already
-    command = ["-P", "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", port]
+    command = ["-P", "-m", "prefect", "server", "start", "--host", host, "--port", port]
     os.execv(sys.executable, [sys.executable, *command, "--no-services"])
 
 

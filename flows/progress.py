@@ -9,6 +9,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from composer.candidate import Candidate
+from filters.measurement import Measurement
+from filters.verdict import Verdict
+
 LINE_SECONDS = 15
 """Time between two lines where there is no terminal."""
 
@@ -51,6 +55,10 @@ class Progress:
             elif time.monotonic() - self._last_line >= LINE_SECONDS:
                 self._last_line = time.monotonic()
                 self._console.print(self.line(), highlight=False, soft_wrap=True)
+
+    def judged(self, candidate: Candidate, measurement: Measurement | None, verdict: Verdict) -> None:
+        """Count a candidate that was judged."""
+        self.advance(accepted=verdict.outcome == "accepted")
 
     def _speed(self) -> str:
         text = f"{self._rate():.2g}/s"

@@ -18,7 +18,7 @@ Where the text is not ours, a model's or that of a set that exists, a constant i
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from composer.candidate import Candidate
 from composer.llm.resizing import factor_for, scaled
@@ -33,21 +33,23 @@ _SMALLER = 0.4
 """Factor for the batch of a task that needs too much memory."""
 
 
-def misses(candidates: Sequence[Candidate], verdicts: Sequence[Verdict], wanted: int) -> list[Candidate]:
-    """Return the candidates to compose again; both sequences are in the order of the index."""
-    found: list[Candidate] = []
+def misses(
+    candidates: Iterable[Candidate], verdicts: Iterable[Verdict], wanted: int
+) -> list[tuple[Candidate, Reason]]:
+    """Return the candidates to compose again, and why; both come in the order of the index."""
+    found: list[tuple[Candidate, Reason]] = []
     for candidate, verdict in zip(candidates, verdicts, strict=True):
         wanted -= verdict.outcome in ("accepted", "surplus")
         if wanted == 0:
             break
         missed = verdict.reason in (Reason.TOO_FAST, Reason.TOO_SLOW)
         if missed and candidate.origin != "foreign" and len(candidate.earlier_ids) < RESIZINGS_MAX:
-            found.append(candidate)
+            found.append((candidate, verdict.reason))
     return found
 
 
 def rejected_before(
-    candidates: Sequence[Candidate], verdicts: Sequence[Verdict], wanted: int
+    candidates: Iterable[Candidate], verdicts: Iterable[Verdict], wanted: int
 ) -> list[tuple[Candidate, Verdict]]:
     """Return the rejected ones before the wanted number of accepted: no other can be among the rows."""
     found = []

@@ -5,7 +5,7 @@ import fcntl
 import json
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from flows.errors import InfrastructureError
 from flows.settings import Settings, settings_text
 
 _NOT_PART_OF_THE_RESULT = {
-    "run": {"run_dir", "deadline_minutes"},
+    "run": {"run_dir", "deadline_minutes", "engine", "address"},
     "llm": set(llm_settings.NOT_PART_OF_THE_RESULT),
 }
 
@@ -64,16 +64,18 @@ class RunFolder:
         with replacing(self.settings) as temporary:
             temporary.write_text(settings_text(settings), encoding="utf-8")
 
-    def write_environment(self, environment: Environment) -> None:
-        """Record the machine that measures. Raises StorageError."""
-        text = json.dumps(dataclasses.asdict(environment), indent=1)
+    def write_environments(self, environments: Sequence[Environment]) -> None:
+        """Record the machine that measures, or a list of several kinds. Raises StorageError."""
+        found = [dataclasses.asdict(environment) for environment in environments]
+        text = json.dumps(found[0] if len(found) == 1 else found, indent=1)
         with replacing(self.environment) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
 
-    def read_environment(self) -> Environment:
-        """Return the machine of the latest measurements. Raises InputError where nothing was measured yet."""
+    def read_environments(self) -> list[Environment]:
+        """Return the machines of what counts. Raises InputError where nothing was measured."""
         try:
-            return Environment.from_dict(json.loads(self.environment.read_text(encoding="utf-8")))
+            found = json.loads(self.environment.read_text(encoding="utf-8"))
+            return [Environment.from_dict(each) for each in (found if isinstance(found, list) else [found])]
         except (OSError, ValueError, TypeError):
             raise InputError(
                 f"{self.environment}: missing or unreadable, so nothing was measured here; "

@@ -50,7 +50,17 @@ class RunSettings(BaseModel):
     timings: Path | None = Field(
         None, description="A `verdicts.parquet` whose times replace live ones, for runs that must agree."
     )
-    engine: Literal["local"] = Field("local", description="Where shards of candidates are measured.")
+    engine: Literal["local", "ray"] = Field(
+        "local", description="Where shards of candidates are measured: on this machine, or on a Ray cluster."
+    )
+    address: str | None = Field(
+        None,
+        description="With engine ray: HOST:PORT of the head node, or auto; unset: the cluster that "
+        "runs here, else one of this machine alone.",
+    )
+    mixed_devices: bool = Field(
+        False, description="With engine ray: let nodes of several kinds measure one run."
+    )
     unsafe: bool = Field(False, description="Run foreign code even where no sandbox is available.")
 
 
@@ -106,7 +116,7 @@ def settings_text(settings: Settings) -> str:
 
 def published_text(settings: Settings) -> str:
     """Return what others need to make the same run: the settings as TOML, without the user's own paths."""
-    private = {"run": {"run_dir", "timings", "deadline_minutes"}, "llm": {"base_url"}}
+    private = {"run": {"run_dir", "timings", "deadline_minutes", "address"}, "llm": {"base_url"}}
     shown = settings.model_dump(mode="json", exclude_none=True, exclude=private)
     shown["sources"] = [Path(source).name for source in settings.sources]
     if settings.run.dataset and Path(settings.run.dataset).exists():

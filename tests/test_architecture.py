@@ -12,6 +12,8 @@ ROOMS = ("ops_crawler", "composer", "filters", "data", "environment", "flows")
 """In the direction of the imports: a room may import those to its left."""
 OWNERS = {
     "prefect": ("flows/",),
+    "ray": ("flows/cluster/",),
+    "prefect_ray": ("flows/cluster/",),
     "datasets": ("data/",),
     "huggingface_hub": ("data/",),
     "openai": ("composer/llm", "environment/agent"),

@@ -4,7 +4,7 @@ Facts (`similarity`, `similarities`; `filters.judging.similarity` judges them), 
 (`duplicates`), and what can be read off source text alone (`static_ops` and its neighbours).
 """
 
-from filters.similarity.duplicates import Repeat, SetMember, duplicates
+from filters.similarity.duplicates import Repeat, Repeats, SetMember, duplicates
 from filters.similarity.facts import Fingerprint, SimilarityFacts, fingerprint, similarities, similarity
 from filters.similarity.reference import Reference, ReferenceFileError, load, shipped_reference
 from filters.similarity.static_operators import (
@@ -19,6 +19,7 @@ __all__ = [
     "Reference",
     "ReferenceFileError",
     "Repeat",
+    "Repeats",
     "SetMember",
     "SimilarityFacts",
     "duplicates",

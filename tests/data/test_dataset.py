@@ -12,6 +12,7 @@ from composer.candidate import Candidate
 from data.dataset import write_dataset
 from data.errors import InputError, StorageError
 from data.funnel import funnel
+from data.publish import check_loads, release_files
 from data.rows import dataset_row, rejected_row
 from data.schema import DATASET, OPERATOR, REJECTED
 from data.tasksets import read_taskset
@@ -238,3 +239,21 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path):
         write(tmp_path, [row(0)])
     (tmp_path / "empty").mkdir()
     assert write(tmp_path / "empty", [row(0)]).is_dir()
+
+
+def test_rows_of_two_devices_are_also_two_configs(tmp_path, offline_hub):
+    two = [
+        {**row(index, "torch.exp"), "device_name": name} for index, name in enumerate(("Card A", "Card_B"))
+    ]
+    folder = write(tmp_path / "dataset", [*two, {**row(2, "torch.exp"), "device_name": "Card A"}])
+    assert len(load(folder)) == 3
+    assert load(folder, "card-a")["device_name"] == ["Card A", "Card A"]
+    assert load(folder, "card-b")["id"] == [two[1]["id"]]
+    check_loads(folder)
+    places = [file.place for file in release_files(folder)]
+    assert "devices/card-a/train-00000-of-00001.parquet" in places
+
+
+def test_rows_of_one_device_need_no_config_of_their_own(tmp_path):
+    folder = write(tmp_path / "dataset", [row(0, "torch.exp")])
+    assert not (folder / "devices").exists()

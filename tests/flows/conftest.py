@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from data.ledger import Ledger
+from flows.measured import measured
 from flows.prefect_server import PrefectServer
 from flows.run_folder import RunFolder
 
@@ -97,7 +98,7 @@ def measured_ids() -> Callable[[Path], dict[str, float]]:
         if not folder.environment.exists():
             return {}
         with Ledger.open(folder.ledger) as ledger:
-            measurements = ledger.measurements(folder.read_environment().key)
+            measurements = measured(ledger, folder.read_environments())
         return {id: measurement.wall_seconds or 0.0 for id, measurement in measurements.items()}
 
     return read

@@ -98,7 +98,11 @@ def test_help_lists_the_commands(opweaver):
         (("compose", "--out", "c.parquet"), "Missing option '--count'"),
         (("run", "--count", "many"), "Invalid value for '--count'"),
         (("run", "--count", 0), "an option: `run.count` is 0; input should be greater than 0"),
-        (("run", "--engine", "ray"), "an option: `run.engine` is 'ray'; input should be 'local'"),
+        (
+            ("run", "--engine", "slurm"),
+            "an option: `run.engine` is 'slurm'; input should be 'local' or 'ray'",
+        ),
+        (("run", "--address", "auto"), "--address, --mixed-devices: belong to --engine ray"),
         (("run", "--config", "nowhere.toml"), "nowhere.toml: cannot be read"),
         (("run", "--timings", "nowhere.parquet"), "nowhere.parquet: no such file"),
         (("check", "nowhere/task.py"), "nowhere/task.py: no such file"),

@@ -40,7 +40,7 @@ def judged(*reasons, **fields):
 
 
 def indices(found):
-    return [candidate.index for candidate in found]
+    return [candidate.index for candidate, _ in found]
 
 
 def test_only_times_outside_the_window_lead_to_other_sizes():
