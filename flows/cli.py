@@ -15,12 +15,9 @@ from typing import Annotated, Any
 
 import typer
 
-from flows import cli_crawl, cli_examples, cli_llm, cli_publish, cli_report, cli_tasks
+from flows import cli_crawl, cli_doctor, cli_examples, cli_llm, cli_publish, cli_report, cli_tasks
 from flows.errors import INTERRUPTED, UsageError, exit_code, explain
 from flows.settings import Settings, load_settings
-
-_PROFILE_SECONDS = 120
-"""Budget of `doctor --profile` for layers of single operators."""
 
 app = typer.Typer(
     help="Makes, judges and publishes training tasks for GPU-kernel agents.",
@@ -247,53 +244,12 @@ def judge(run_dir: Annotated[Path, typer.Argument(help="Folder of a run.")]) -> 
     summary.show_run(folder)
 
 
-@app.command(rich_help_panel="Look around")
-def doctor(
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Measure what the device can do, for the sizes of layers.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="With --profile: TOML file to write, for `[composer] profile`.")
-    ] = None,
-) -> None:
-    """Check torch, the device, the sandbox and the model's endpoint, or measure the profile of the device."""
-    settings = load_settings()
-    if profile:
-        _profile(settings, out)
-        return
-    if out:
-        raise UsageError("--out: belongs to --profile; give both")
-    from filters.doctor import report
-    from flows import llm_doctor
-
-    lines = [*report(settings.filters), *llm_doctor.report(settings.llm)]
-    for name, ok, detail in lines:
-        typer.echo(f"{'ok  ' if ok else 'FAIL'}  {name}: {detail}")
-    if not all(ok for _, ok, _ in lines):
-        raise typer.Exit(3)
-
-
-def _profile(settings: Settings, out: Path | None) -> None:
-    """Print the figures of the device at hand as TOML; write them as well where a file is named."""
-    from composer.profiles import profile_text
-    from data.tables import replacing
-    from filters.calibration import calibrate
-    from filters.engine import Engine
-
-    device = Engine(settings.filters, settings.policy).device
-    text = profile_text(calibrate(device, _PROFILE_SECONDS, _tell))
-    typer.echo(text)
-    if out:
-        with replacing(out) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        typer.echo(f'Use it with [composer] profile = "{out}"')
-
-
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
 cli_crawl.register(app)
+cli_doctor.register(app)
 app.add_typer(cli_llm.app, name="llm", rich_help_panel="Look around")
 cli_tasks.register(app)
 cli_report.register(app)

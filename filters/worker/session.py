@@ -13,11 +13,10 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from socket import socket
-from time import sleep
 from typing import Any
 
 import torch
@@ -28,22 +27,19 @@ from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Stage
 from filters.verdict import Claim
-from filters.worker import answers, building, clock, compiling, observing, repeatability, trees
+from filters.worker import answers, building, compiling, observing, repeatability, trees
 from filters.worker.channel import Channel
 from filters.worker.conduct import Snapshot, Watch
 from filters.worker.device_memory import DeviceMemory
 from filters.worker.environment import here
 from filters.worker.faults import CandidateFault, is_out_of_memory, one_line
 from filters.worker.subject import Subject
+from filters.worker.timing import Timer
 
 Facts = dict[str, Any]
 StageCall = tuple[Stage, Callable[[], Facts]]
 
 
-_EAGER_COLUMNS = ("eager_ms", "eager_ms_iqr", "eager_samples", "tensor_time_share")
-_COMPILED_COLUMNS = ("compile_ms", "compile_ms_iqr", "compile_samples")
-_TURNS_MAX = 20
-_BETWEEN_TURNS_SECONDS = 0.5
 _LIBRARIES = ("torch.", "triton.", "sympy.")
 _GENERATED = ".compile_tasks."
 _HASHES = (("torch._inductor.codecache", "torch_key"), ("triton.runtime.cache", "triton_key"))
@@ -228,7 +224,7 @@ def _warm_stages(subject: Subject, channel: Channel) -> list[StageCall]:
 def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
     """Return the stages in the order of their cost, which is the order of the judging."""
     before = Snapshot()
-    timer = _Timer(subject, channel)
+    timer = Timer(subject, channel)
     compiled: list[Any] = []
 
     def compile_stage() -> Facts:
@@ -257,45 +253,3 @@ def _stages(subject: Subject, channel: Channel) -> list[StageCall]:
         (Stage.COMPILE, compile_stage),
         (Stage.COMPARE, compare_stage),
     ]
-
-
-class _Timer:
-    """Times eager and compiled forwards, alone on the machine; hands recorded times through instead."""
-
-    def __init__(self, subject: Subject, channel: Channel) -> None:
-        self._subject = subject
-        self._channel = channel
-        self._recorded: Facts = channel.job["recorded_times"] or {}
-
-    def eager(self) -> Facts:
-        """Facts of the stage `runtime`."""
-        return self._times(_EAGER_COLUMNS, self._subject.model)
-
-    def compiled(self, model: Any) -> Facts:
-        """Run times of the compiled model."""
-        return self._times(_COMPILED_COLUMNS, model)
-
-    def _times(self, columns: Sequence[str], model: Any) -> Facts:
-        recorded = {name: self._recorded[name] for name in columns if self._recorded.get(name) is not None}
-        if len(recorded) == len(columns):
-            return recorded
-        policy = self._channel.job["policy"]
-        inputs = self._subject.fresh_inputs()
-        timer = clock.Clock(self._subject.device)
-        with self._alone(timer), self._subject.guard("forward_failed", "forward"), torch.no_grad():
-            timing = timer.time(lambda: model(*inputs), (policy["eager_ms_min"], policy["eager_ms_max"]))
-            values = [timing.median_ms, timing.iqr_ms, timing.samples]
-            if model is self._subject.model:
-                values.append(observing.tensor_time_share(self._subject, inputs))
-        return dict(zip(columns, values, strict=True)) | recorded
-
-    @contextlib.contextmanager
-    def _alone(self, timer: clock.Clock) -> Iterator[None]:
-        """Hold the machine, once what neighbours had queued before they were stopped has run."""
-        for _ in range(_TURNS_MAX):
-            with self._channel.exclusive():
-                if timer.is_quiet():
-                    yield
-                    return
-            sleep(_BETWEEN_TURNS_SECONDS)
-        raise RuntimeError("the device does not come to rest")
