@@ -20,6 +20,8 @@ from filters.worker.keeper import OUR_FAILURE
 _POLL_SECONDS = 0.05
 _END_SECONDS = 20
 _MESSAGE_BYTES_MAX = 4 << 20
+_KEPT_BYTES_MAX = 256 << 20
+"""Device memory that a worker may hold on to between two jobs; nobody counts it."""
 
 
 class Conversation:
@@ -49,6 +51,7 @@ class Conversation:
         self._entered = self._started
         self._pending = b""
         self._finished = False
+        self._kept_bytes = 0
         self._fault: str | None = None
         self._detail: str | None = None
         self._done: list[str] = []
@@ -78,7 +81,8 @@ class Conversation:
 
     def _may_stay(self) -> bool:
         """Whether the worker can take another job: this one did not fail, and left nothing behind."""
-        return self._waits_for_more() and self._fault is None and not self.answers.get("side_effects")
+        unharmed = self._fault is None and not self.answers.get("side_effects")
+        return self._waits_for_more() and unharmed and self._kept_bytes <= _KEPT_BYTES_MAX
 
     def measurement(self) -> Measurement:
         """Return the facts, with the fault that ended them if there was one."""
@@ -164,6 +168,7 @@ class Conversation:
                 self._exclusive.release(child)
                 self._stage_started = self._clock(child)
             case "end":
+                self._kept_bytes = int(message["kept_bytes"])
                 self._finished = True
 
     def _change_share(self, child: Child, share: Share, kept_bytes: int, wanted_bytes: int) -> None:

@@ -94,9 +94,7 @@ def run(connection: socket) -> None:
             watch = Watch()
         watch.events.clear()
         _serve(job, channel, watch)
-        if job["stays"]:
-            _forget_candidate()
-        channel.send("end")
+        channel.send("end", kept_bytes=_forget_candidate() if job["stays"] else 0)
 
 
 def _set_up(job: dict[str, Any]) -> None:
@@ -119,8 +117,8 @@ def _serve(job: dict[str, Any], channel: Channel, watch: Watch) -> None:
     _run_stages(stages(subject, channel), subject, channel)
 
 
-def _forget_candidate() -> None:
-    """Drop what libraries keep of a candidate. Whoever gets this far has not changed the process otherwise.
+def _forget_candidate() -> int:
+    """Drop what libraries keep of a candidate; return the device memory that is left all the same.
 
     Waits for the device: an error that only shows now ends this process before the next candidate.
     """
@@ -130,10 +128,12 @@ def _forget_candidate() -> None:
         torch._dynamo.reset()
     gc.collect()
     gc.freeze()  # what libraries keep; looking through it would take each later collection 80 ms
-    if torch.cuda.is_initialized():
-        torch.cuda.synchronize()
-        torch._C._cuda_clearCublasWorkspaces()  # else the next one would seem to take less memory
-        torch.cuda.empty_cache()
+    if not torch.cuda.is_initialized():
+        return 0
+    torch.cuda.synchronize()
+    torch._C._cuda_clearCublasWorkspaces()  # else the next one would seem to take less memory
+    torch.cuda.empty_cache()
+    return torch.cuda.memory_reserved()
 
 
 def _choose_card(number: int | None) -> None:

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from filters import conversation
 from filters.engine import Engine
 from filters.reasons import Reason
 from tests.filters.confined import LIMITS, open_layer
@@ -87,6 +88,16 @@ def test_a_process_is_replaced_after_a_number_of_candidates(confined):
     pids = [pid_and_facts(confined)[0] for _ in range(4)]
     assert len(set(pids[:3])) == 1
     assert pids[3] != pids[0]
+
+
+def test_a_process_that_holds_on_to_device_memory_is_replaced(confined, monkeypatch):
+    before, _ = pid_and_facts(confined)
+    monkeypatch.setattr(conversation, "_KEPT_BYTES_MAX", -1)
+    last, facts = pid_and_facts(confined)
+    monkeypatch.undo()
+    after, _ = pid_and_facts(confined)
+    assert facts.fault is None
+    assert after not in (before, last)
 
 
 def test_shared_processes_give_the_same_verdicts(engine, task, monkeypatch, check):
