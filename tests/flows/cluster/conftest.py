@@ -60,10 +60,14 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.fixture
-def nodes() -> Iterator[Nodes]:
+def nodes(monkeypatch) -> Iterator[Nodes]:
     """A cluster with its head alone; `nodes.add()` starts more."""
     folder = Path(tempfile.mkdtemp(prefix="r", dir="/tmp"))  # paths of sockets must stay short
-    cluster = Nodes(folder)
+    (folder / "ray").mkdir()
+    monkeypatch.setenv(
+        "RAY_TMPDIR", str(folder)
+    )  # where Ray writes down the address, whatever the nodes are told
+    cluster = Nodes(folder / "ray")
     yield cluster
     cluster.end()
     shutil.rmtree(folder, ignore_errors=True)
