@@ -103,7 +103,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_an_unknown_key_names_the_known_ones(tmp_path):
     line = complaint(written(tmp_path, "[run]\ncont = 3\n"))
-    assert "mine.toml: unknown key `run.cont`; known here: run_dir, count, seed" in line
+    assert "mine.toml: unknown key `run.cont`; known here: run_dir, count, dataset, seed" in line
 
 
 def test_an_unknown_section_names_the_known_ones(tmp_path):
