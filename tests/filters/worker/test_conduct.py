@@ -207,6 +207,14 @@ EVENTS = [
 ]
 
 
+@pytest.fixture
+def _no_variable_left():
+    """`os.putenv` goes past `os.environ`, into the environment of every child process."""
+    yield
+    os.unsetenv("OPWEAVER_TEST")
+
+
+@pytest.mark.usefixtures("_no_variable_left")
 @pytest.mark.parametrize(("act", "event"), EVENTS)
 def test_events_while_the_candidate_runs(watch, tmp_path, act, event):
     watch.events.clear()
