@@ -19,16 +19,16 @@ GOOD_TASK = """
 import torch
 import torch.nn as nn
 
-BATCH, FEATURES, HIDDEN = 256, 1024, 1536
+BATCH, FEATURES = 2048, 1024
 
 
 class Model(nn.Module):
-    def __init__(self, features, hidden):
+    def __init__(self, features):
         super().__init__()
-        self.linear = nn.Linear(features, hidden)
+        self.norm = nn.LayerNorm(features)
 
     def forward(self, x):
-        return torch.tanh(self.linear(x))
+        return torch.tanh(self.norm(x))
 
 
 def get_inputs():
@@ -36,7 +36,7 @@ def get_inputs():
 
 
 def get_init_inputs():
-    return [FEATURES, HIDDEN]
+    return [FEATURES]
 """
 FORBIDDEN_TASK = "import os\n" + GOOD_TASK
 ONLY_WHAT_RUNS_NEED = ("prefect", "datasets", "openai")
@@ -180,7 +180,7 @@ def test_check_accepts_where_prefect_datasets_and_openai_are_not_installed(lean,
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["verdict"], told["reason"]) == ("accepted", "accepted")
-    assert told["ops"] == ["torch.nn.Linear", "torch.tanh"]
+    assert told["ops"] == ["torch.nn.LayerNorm", "torch.tanh"]
     assert told["eager_ms"] > 0
 
 
