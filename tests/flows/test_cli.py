@@ -198,7 +198,7 @@ def test_check_rejects_with_stage_reason_and_evidence(lean, task):
 def test_what_the_source_rejects_can_be_run_all_the_same(opweaver, task):
     done = opweaver("check", task(FORBIDDEN_TASK), "--skip-source-filters")
     assert done.stdout.startswith("accepted\n"), done.stderr
-    for figure in ("eager_ms: ", "compile_ms: ", "input_shapes: [[256, 1024]]"):
+    for figure in ("eager_ms: ", "compile_ms: ", "input_shapes: [[2048, 1024]]"):
         assert figure in done.stdout
 
 
