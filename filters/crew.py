@@ -95,7 +95,7 @@ class Crew:
         try:
             with (scratch / "log").open("ab") as log:
                 child = spawner.spawn(scratch, log.fileno())
-        except BaseException:
+        except BaseException:  # Ctrl-C too: the folder is nobody's then; raised again
             shutil.rmtree(scratch, ignore_errors=True)
             raise
         card.exclusive.enter(child)
