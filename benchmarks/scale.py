@@ -31,9 +31,8 @@ from filters.environment import Environment
 from filters.measurement import Measurement
 from filters.policy import Policy
 from filters.reasons import Reason
-from filters.screening import set_member
 from filters.verdict import Verdict
-from flows.judging import basis_of, judge_ledger
+from flows.judging import judge_ledger, judged_record
 from flows.resizing import misses
 from flows.rounds import FIRST_ROUND_MAX
 from flows.settings import Settings
@@ -154,11 +153,8 @@ def recorded(candidate: Candidate) -> Row:
         eager_error=1e-7, compiled_error=1e-7, allowed_error=1e-5, compared_with="fp64",
     )  # fmt: skip
     verdict = Verdict(index=candidate.index, id=candidate.id, outcome="accepted", reason=Reason.ACCEPTED)
-    member = set_member(candidate, measurement)
-    judged = JudgedRecord(
-        candidate.id, HERE.key, basis_of(candidate, Policy()), verdict_text(verdict), member.family_id,
-        "\n".join(member.signature), array("I", member.sequence).tobytes(),
-    )  # fmt: skip
+    judged = judged_record(candidate, measurement, verdict, HERE.key, Policy())
+    assert judged is not None  # it is accepted
     return Row(candidate, measurement.to_json(), judged)
 
 
