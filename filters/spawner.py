@@ -194,8 +194,6 @@ def _environment(hash_seed: int, scratch_root: Path) -> dict[str, str]:
         "PYTHONHASHSEED": str(hash_seed),
         "PYTHONDONTWRITEBYTECODE": "1",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "MKL_DYNAMIC": "FALSE",  # as many threads on a busy machine: fewer would give other bits
-        "OMP_DYNAMIC": "FALSE",
         "HF_HUB_OFFLINE": "1",
         "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # asking for a device must not initialise CUDA before the fork

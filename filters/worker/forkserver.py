@@ -40,7 +40,9 @@ def main() -> None:
     _limit_resources()  # first, while /proc still shows every process of this user
     confinement.confine_server()
     import filters.worker.session
+    from filters.worker.vector_math import choose_kernels
 
+    choose_kernels()
     if "--compile" in sys.argv:
         filters.worker.session.preload_compiler()
     _share_what_is_loaded()
