@@ -8,8 +8,8 @@ nondeterministic. pytorch/pytorch#188792 describes it; MKL 2025.0 repaired it.
 import torch
 
 _FUNCTIONS = (
-    "acos asin atan ceil cos cosh erf erfc erfinv exp exp2 expm1 floor lgamma log log10 log1p log2 round rsqrt"
-    " sin sinh sqrt tan tanh trunc"
+    "acos asin atan ceil cos cosh erf erfc erfinv exp exp2 expm1 floor lgamma log log10 log1p log2 round"
+    " rsqrt sin sinh sqrt tan tanh trunc"
 ).split()
 _ELEMENTS = 16
 """Too few for a second thread; a process that has threads cannot be forked."""
