@@ -59,6 +59,11 @@ def get_init_inputs():
 """
 
 
+def usual_workers(device: str, cores: int, cards: int) -> int:
+    """Return how many candidates run at once where the settings do not say."""
+    return min(cores, _WORKERS_MAX if device == "cpu" else _WORKERS_OF_A_CARD * cards)
+
+
 class Engine:
     """A context manager; `measure` may be called from as many threads as there are workers."""
 
@@ -80,8 +85,7 @@ class Engine:
         self._stopping = threading.Event()
         self.device = _device(settings.device)
         cores = len(os.sched_getaffinity(0))
-        most = _WORKERS_MAX if self.device == "cpu" else _WORKERS_OF_A_CARD * visible_cards(self.device)
-        self.workers = settings.workers or min(cores, most)
+        self.workers = settings.workers or usual_workers(self.device, cores, visible_cards(self.device))
         self._threads = cores if self.device == "cpu" else max(1, cores // self.workers)
 
     def __enter__(self) -> Self:

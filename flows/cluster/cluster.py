@@ -20,6 +20,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from composer.candidate import Candidate
 from data.ledger import Ledger
+from filters.engine import usual_workers
 from filters.environment import Environment
 from filters.measurement import Measurement
 from filters.reasons import Reason
@@ -35,8 +36,6 @@ SHARDS_MAX = 512
 """Shards of a round at most: Prefect keeps a record of each."""
 PER_WORKER = 18
 """Candidates of a shard for each worker: some minutes at the ten seconds that one takes."""
-WORKERS_MAX = 16
-"""As in the engine."""
 LOSSES_MAX = 2
 """A shard that is lost so often is set aside: its candidates may be the cause."""
 
@@ -105,7 +104,8 @@ class Cluster:
 
     def shard_size(self, count: int) -> int:
         """Return a size that takes minutes, but keeps every slot of the cluster busy."""
-        workers = self._settings.filters.workers or min(self.slots.cores, WORKERS_MAX)
+        usual = usual_workers(self.slots.device, self.slots.cores, cards=1)
+        workers = self._settings.filters.workers or usual
         minutes = max(PER_WORKER * workers, math.ceil(count / SHARDS_MAX))
         return max(1, min(minutes, math.ceil(count / self.slots.count)))
 
