@@ -218,7 +218,10 @@ def compose(
     llm_settings.require_fitting(given, composes=llm_run.composes(settings))
     loaded = operators_of(settings)  # also where a file is given: its own operators are built from them
     known = read_operators(operators) if operators else loaded
-    profile = profile_for(settings.composer.profile, Engine(settings.filters, settings.policy).device)
+    device = settings.filters.device  # need not be here: nothing runs on it
+    if device == "auto":
+        device = Engine(settings.filters, settings.policy).device
+    profile = profile_for(settings.composer.profile, device)
     if llm_run.composes(settings):
         from flows import llm_compose
 

@@ -140,11 +140,13 @@ def test_a_file_in_the_place_of_the_run_directory_is_told(opweaver, tmp_path):
     assert_one_line(opweaver("run"), 3, "runs/quickstart: cannot be written", "choose another place")
 
 
-def test_compose_with_the_same_seed_writes_the_same_bytes(opweaver, tmp_path):
+def test_compose_with_the_same_seed_writes_the_same_bytes_for_a_device_elsewhere_too(opweaver, tmp_path):
     assert opweaver("crawl", "--out", "o.parquet").returncode == 0
     assert "torch.nn.Conv2d" in {operator.name for operator in read_operators(tmp_path / "o.parquet")}
-    for name in ("a", "b"):
-        done = opweaver(
+    elsewhere = {"OPWEAVER_FILTERS__DEVICE": "cuda", "OPWEAVER_COMPOSER__PROFILE": "cpu"}
+    other = replace(opweaver, environment=opweaver.environment | elsewhere)
+    for name, command in (("a", opweaver), ("b", other)):
+        done = command(
             "compose", "--out", f"{name}.parquet", "--count", 6, "--seed", 3, "--operators", "o.parquet"
         )
         assert done.returncode == 0, done.stderr

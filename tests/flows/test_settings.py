@@ -1,5 +1,6 @@
 import dataclasses
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,11 @@ def complaint(*arguments):
 def test_without_anything_the_defaults_hold():
     assert load_settings() == Settings()
     assert load_settings().run.count == 24
+
+
+def test_the_settings_of_the_release_are_read():
+    release = load_settings(Path(__file__).resolve().parents[2] / "examples/opweaver-6k.toml")
+    assert (release.run.count, release.policy.eager_ms_min, release.policy.eager_ms_max) == (6000, 1.15, 87.0)
 
 
 def test_the_file_in_the_current_folder_is_found(tmp_path):
