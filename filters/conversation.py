@@ -156,7 +156,10 @@ class Conversation:
                 self._take_facts(child, message)
             case "fault":
                 self._fault, self._detail = str(message["fault"]), str(message["detail"])
+            case "off_device" if self._share is not None and self._stage == Stage.COMPILE:
+                self._exclusive.exempt(child)
             case "memory" if self._share is not None:
+                self._exclusive.include(child)
                 self._change_share(child, self._share, int(message["kept"]), int(message["wanted"]))
             case "starved" if self._share is not None:
                 self._give_up(child, CrowdedError(self._share.bytes))

@@ -1,8 +1,8 @@
 """One worker times, all others stand still.
 
-A lock among the workers is not enough on a small machine: a neighbour's compiler would share the cores
-and the caches. So the parent stops every process of the neighbours for the fraction of a second that a
-timing takes, and does not count that time against their limits.
+A lock among the workers is not enough: what runs in a neighbour's process would share the cores and the
+caches, or the GPU. So the parent stops every process of the neighbours for the fraction of a second that a
+timing takes, and does not count that time against their limits. Beside a GPU, those that compile go on.
 """
 
 import signal
@@ -19,6 +19,7 @@ class Exclusive:
         self._turn = threading.Lock()
         self._members = threading.Lock()
         self._running: set[Child] = set()
+        self._exempt: set[Child] = set()
         self._holder: Child | None = None
         self._held_since = 0.0
         self._held_before = 0.0
@@ -37,7 +38,26 @@ class Exclusive:
         self.release(child)
         with self._members:
             self._running.discard(child)
+            self._exempt.discard(child)
             self._own_seconds.pop(child, None)
+
+    def exempt(self, child: Child) -> None:
+        """Let a child go on while others time: it does not use what they time on."""
+        with self._members:
+            if child not in self._running or child in self._exempt:
+                return
+            self._exempt.add(child)
+            if self._holder is not None:
+                child.signal(signal.SIGCONT)
+
+    def include(self, child: Child) -> None:
+        """Stop a child again while others time, at once where one does."""
+        with self._members:
+            if child not in self._exempt:
+                return
+            self._exempt.discard(child)
+            if self._holder is not None:
+                child.signal(signal.SIGSTOP)
 
     def acquire(self, child: Child) -> None:
         """Stop everybody else. Blocks while another child is timing."""
@@ -54,7 +74,8 @@ class Exclusive:
                 return
             self._signal_others(child, signal.SIGCONT)
             held = monotonic() - self._held_since
-            self._own_seconds[child] += held
+            for own in {child} | self._exempt:
+                self._own_seconds[own] += held
             self._held_before += held
             self._holder = None
         self._turn.release()
@@ -67,10 +88,10 @@ class Exclusive:
     def stopped_seconds(self, child: Child) -> float:
         """Return for how long others have held the machine so far; what it does alone is its own time."""
         with self._members:
-            by_another = self._holder is not None and self._holder is not child
+            by_another = self._holder is not None and child is not self._holder and child not in self._exempt
             held = monotonic() - self._held_since if by_another else 0.0
             return self._held_before + held - self._own_seconds.get(child, 0.0)
 
     def _signal_others(self, child: Child, number: int) -> None:
-        for other in self._running - {child}:
+        for other in self._running - self._exempt - {child}:
             other.signal(number)

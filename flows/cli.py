@@ -218,9 +218,8 @@ def compose(
     llm_settings.require_fitting(given, composes=llm_run.composes(settings))
     loaded = operators_of(settings)  # also where a file is given: its own operators are built from them
     known = read_operators(operators) if operators else loaded
-    device = settings.filters.device  # need not be here: nothing runs on it
-    if device == "auto":
-        device = Engine(settings.filters, settings.policy).device
+    asked_for = settings.filters.device  # need not be here: nothing runs on it
+    device = Engine(settings.filters, settings.policy).device if asked_for == "auto" else asked_for
     profile = profile_for(settings.composer.profile, device)
     if llm_run.composes(settings):
         from flows import llm_compose

@@ -60,14 +60,16 @@ def _oddity(leaf: Any, device: torch.device) -> str:
 
 
 def degenerate(subject: Subject) -> dict[str, Any]:
-    """Facts of the stage `degenerate`: five draws of inputs, then single inputs and parameters replaced."""
+    """Facts of the stage `degenerate`: draws of inputs, then single inputs and parameters replaced.
+
+    Five draws at most, and none once every answer is refuted.
+    """
     trivial = TrivialAnswers(subject.job["policy"]["trivial_atol"])
-    inputs = subject.fresh_inputs()
-    first = trees.tensors(subject.forward(inputs))
-    trivial.challenge(inputs, first)
-    varies = _varies_along_batch(first, inputs, trivial.tolerance)
-    del inputs
+    first = trees.tensors(subject.forward(subject.inputs))
+    trivial.challenge(subject.inputs, first)
+    varies = _varies_along_batch(first, subject.inputs, trivial.tolerance)
     other: list[Any] = []
+    output_of_other: Leaves = []
     for number in range(1, DRAWS):
         other.clear()  # two draws need not fit beside the first
         other = subject.draw(number)
@@ -75,16 +77,14 @@ def degenerate(subject: Subject) -> dict[str, Any]:
         trivial.challenge(other, output_of_other)
         if varies is False:  # few samples can agree by chance
             varies = _varies_along_batch(output_of_other, other, trivial.tolerance)
+        if trivial.all_refuted and varies is not False:
+            break
     facts = {
         "passing_answers": trivial.passing(),
         "varies_along_batch": varies,
-        "ignored_inputs": _ignored_inputs(subject, other, first),
+        "ignored_inputs": _ignored_inputs(subject, other, first, output_of_other),
     }
     return facts | _inert_parameters(subject, first)
-
-
-def _forward(subject: Subject, inputs: list[Any]) -> Leaves:
-    return trees.tensors(subject.forward(subject.copy(inputs)))
 
 
 class TrivialAnswers:
@@ -121,13 +121,18 @@ class TrivialAnswers:
             return True
         return leaf.dtype == tensor.dtype and _passes(tensor, leaf, self.tolerance)
 
+    @property
+    def all_refuted(self) -> bool:
+        """True where no later draw can change what `passing` returns."""
+        return not all(self._alive)
+
     def passing(self) -> list[str]:
         """Return the answers that pass on every draw, over all leaves together.
 
         Where no single kind passes every leaf but each leaf has one that passes, the union is
         returned: a solver may mix them.
         """
-        if not all(self._alive):
+        if self.all_refuted:
             return []
         return sorted(set.intersection(*self._alive) or set.union(*self._alive))
 
@@ -172,13 +177,17 @@ def _varies_along_batch(outputs: Leaves, inputs: list[Any], tolerance: float) ->
     return any(not _passes(leaf[:1].expand_as(leaf), leaf, tolerance) for leaf in batched)
 
 
-def _ignored_inputs(subject: Subject, other: list[Any], right: Leaves) -> list[int]:
+def _ignored_inputs(subject: Subject, other: list[Any], right: Leaves, output_of_other: Leaves) -> list[int]:
     """Return positions of inputs in which a tensor can be replaced without effect.
 
     A tensor is replaced by that of another draw, or by a disturbed copy where all draws are equal. Those
     that only work together with another input of the same draw are exempt: replacing them alone proves
-    nothing.
+    nothing. A single input was replaced already, by the other draw.
     """
+    leaves = trees.leaves(subject.inputs)
+    single = len(leaves) == 1 and trees.is_plain(leaves[0])
+    if single and has_effect(right, output_of_other):
+        return []
     pairs = enumerate(zip(subject.inputs, other, strict=False))
     return [
         position
@@ -199,7 +208,7 @@ def _replacement_goes_unnoticed(
     changed = list(subject.inputs)
     changed[position] = trees.map_tensors(changed[position], lambda t: value if t is old else t)
     try:
-        return not has_effect(right, _forward(subject, changed))
+        return not has_effect(right, trees.tensors(subject.forward(changed)))
     except CandidateFault:
         return False
 
@@ -233,7 +242,7 @@ def _inert_parameters(subject: Subject, right: Leaves) -> dict[str, Any]:
         kept = parameter.data
         parameter.data = kept + _spread(kept) * torch.randn_like(kept)
         try:
-            if not has_effect(right, _forward(subject, subject.inputs)):
+            if not has_effect(right, trees.tensors(subject.forward(subject.inputs))):
                 inert.append(name)
                 shares.append(parameter.numel() / total)
         finally:

@@ -48,16 +48,25 @@ def compile_model(subject: Subject) -> tuple[dict[str, Any], Callable[..., Any],
 
 @contextmanager
 def _asking_once_compiled(subject: Subject) -> Iterator[None]:
-    """Ask for the memory of a run after each compilation in this block; later ones may happen while alone."""
+    """Leave the device during each compilation in this block, and ask for the memory of a run after it.
+
+    Later ones may happen while alone.
+    """
+
+    def leave(found: Any) -> None:
+        subject.memory.leave_device()
 
     def ask(found: Any) -> None:
         subject.memory.ask(lambda: bytes_to_run(subject))
 
-    torch._dynamo.callback_handler.register_end_callback(ask)
+    callbacks = torch._dynamo.callback_handler
+    callbacks.register_start_callback(leave)
+    callbacks.register_end_callback(ask)
     try:
         yield
     finally:
-        torch._dynamo.callback_handler.remove_end_callback(ask)
+        callbacks.remove_start_callback(leave)
+        callbacks.remove_end_callback(ask)
 
 
 def bytes_to_run(subject: Subject) -> int:

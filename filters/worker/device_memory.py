@@ -31,6 +31,9 @@ class Memory:
     def ask(self, counted: Callable[[], float]) -> None:
         """Wait until this worker has so many bytes; they are counted only where somebody asks."""
 
+    def leave_device(self) -> None:
+        """Say that this worker runs nothing on the device until it asks again: a neighbour may time there."""
+
     least_bytes = 0
     """What every request gets at least."""
     most_bytes = math.inf
@@ -92,6 +95,11 @@ class DeviceMemory(Memory):
     def ask(self, counted: Callable[[], float]) -> None:
         """Give back what is unused, and wait until the parent grants what comes next."""
         self._ask(max(counted() + _SLACK_BYTES, self.least_bytes))
+
+    def leave_device(self) -> None:
+        """Tell the parent, which need not stop this process then."""
+        torch.cuda.synchronize()
+        self._channel.send("off_device")
 
     def more(self) -> int:
         """Ask for twice as much as so far."""

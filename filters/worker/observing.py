@@ -63,6 +63,8 @@ class OperatorTrace(TorchFunctionMode):
         self._inside = 0
         self.calls: list[str] = []
         """Label of every call that has one."""
+        self.can_skip: list[bool] = []
+        """Whether its first tensor could stand for the result of each of them."""
         self.signature: list[str] = []
 
     @contextmanager
@@ -70,6 +72,7 @@ class OperatorTrace(TorchFunctionMode):
         """Record what runs inside this block, from nothing."""
         self._inside = 0
         self.calls = []
+        self.can_skip = []
         self.signature = []
         handles = []
         for module in self._model.modules():
@@ -113,10 +116,12 @@ class OperatorTrace(TorchFunctionMode):
         """Copy the first tensor of the call that is to be replaced, before it may be overwritten."""
         if len(self.calls) == self._replace_call:
             with torch._C.DisableTorchFunction():
-                self._first_argument = next((a.clone() for a in args if isinstance(a, torch.Tensor)), None)
+                first = _first_tensor(args)
+                self._first_argument = None if first is None else first.clone()
 
     def _called(self, label: str, result: Any, args: tuple[Any, ...]) -> Any:
         self.calls.append(label)
+        self.can_skip.append(_look_alike(result, _first_tensor(args)))
         if self._replace is None or len(self.calls) - 1 != self._replace_call:
             return result
         with torch._C.DisableTorchFunction():
@@ -128,12 +133,11 @@ def _ineffective(subject: Subject, trace: OperatorTrace) -> list[str] | None:
     if len(trace.calls) > _PROBED_CALLS_MAX:
         return None
     right = trees.tensors(subject.output)
-    effective = {label for number, label in enumerate(trace.calls) if _matters(subject, number, right)}
+    effective: set[str] = set()
+    for number, (label, can_skip) in enumerate(zip(trace.calls, trace.can_skip, strict=True)):
+        if label not in effective and _changes(subject, number, right, _skipped if can_skip else _disturbed):
+            effective.add(label)
     return sorted(set(trace.calls) - effective)
-
-
-def _matters(subject: Subject, number: int, right: list[torch.Tensor]) -> bool:
-    return all(_changes(subject, number, right, replace) for replace in (_disturbed, _skipped))
 
 
 def _changes(subject: Subject, number: int, right: list[torch.Tensor], replace: Replace) -> bool:
@@ -157,12 +161,21 @@ def _disturbed(result: Any, first: torch.Tensor | None, in_place: bool) -> Any:
 
 
 def _skipped(result: Any, first: torch.Tensor | None, in_place: bool) -> Any:
-    """Hand the first argument through, where it looks like the result."""
-    if not isinstance(result, torch.Tensor) or first is None:
-        raise CannotTell
-    if first.shape != result.shape or first.dtype != result.dtype:
+    """Hand the first argument through, which shows as well whether anybody reads the result."""
+    if not _look_alike(result, first):
         raise CannotTell
     return result.copy_(first) if in_place else first
+
+
+def _first_tensor(args: tuple[Any, ...]) -> torch.Tensor | None:
+    return next((a for a in args if isinstance(a, torch.Tensor)), None)
+
+
+def _look_alike(result: Any, first: torch.Tensor | None) -> bool:
+    """True where one may take the other's place."""
+    if not isinstance(result, torch.Tensor) or first is None:
+        return False
+    return first.shape == result.shape and first.dtype == result.dtype
 
 
 def _in_place(result: Any, args: tuple[Any, ...]) -> bool:

@@ -13,25 +13,28 @@ from filters.worker.set_order import turned_round, uses_sets
 from filters.worker.subject import Subject
 from filters.worker.ties import TieOrder, undefined_order
 
-_REPEATS = 5
-"""One repeat misses low-entropy cases; torchfuzz repeats six times."""
+_OUTPUTS = 5
+"""As many of draw 0 are compared. One repeat misses low-entropy cases; torchfuzz repeats six times."""
 _POISON_BYTES_MAX = 1 << 30
 
 
 def repeatability(subject: Subject) -> dict[str, Any]:
-    """Facts of the stage `repeatability`. Leaves `subject.output` as the output for draw 0."""
+    """Facts of the stage `repeatability`. Leaves `subject.output` as the output for draw 0.
+
+    A forward leaves its inputs alone, or the stage before would have ended this: they are used again.
+    """
     seed_all(7)
     before = states(subject.device)
-    first = subject.forward(subject.fresh_inputs())
+    first = subject.forward(subject.inputs)
     consumed = advanced(before, states(subject.device))
     state = state_digest(subject.model, subject.task)
 
     seed_all(8)
-    seed_changes_output = not trees.same_bits(first, subject.forward(subject.fresh_inputs()))
+    seed_changes_output = not trees.same_bits(first, subject.forward(subject.inputs))
     repeats_equal = trees.same_bits(subject.output, first)
-    for _ in range(_REPEATS - 2):
+    for _ in range(_OUTPUTS - 3):
         _poison(first)
-        repeats_equal = repeats_equal and trees.same_bits(first, subject.forward(subject.fresh_inputs()))
+        repeats_equal = repeats_equal and trees.same_bits(first, subject.forward(subject.inputs))
     state_changed = state_digest(subject.model, subject.task) != state
     facts = {
         "rng_consumed": list(consumed),
@@ -48,13 +51,12 @@ def repeatability(subject: Subject) -> dict[str, Any]:
 
 def _undefined_choice(subject: Subject) -> str | None:
     """Name the operator that leaves open which of several writes, or of several equal elements, wins."""
-    inputs = subject.fresh_inputs()
     with TieOrder(reverse=False) as ties, ScatterTargets() as scatter:
-        one = subject.forward(inputs)
+        one = subject.forward(subject.inputs)
     if scatter.repeated or ties.called is None:
         return scatter.repeated
     with TieOrder(reverse=True):
-        other = subject.forward(inputs)
+        other = subject.forward(subject.inputs)
     return undefined_order(one, other, ties.called)
 
 
@@ -66,7 +68,7 @@ def _remembers_other_inputs(subject: Subject, first: Any) -> bool:
     subject.forward(subject.draw(1))
     if not trees.same_bits(first, kept):
         return True
-    return not trees.same_bits(first, subject.forward(subject.fresh_inputs()))
+    return not trees.same_bits(first, subject.forward(subject.inputs))
 
 
 def output_digest(subject: Subject) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _reads_unwritten_memory(subject: Subject) -> bool:
     """True where NaN that torch puts into every new `torch.empty` reaches the (otherwise finite) output."""
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:
-        output = trees.tensors(subject.forward(subject.fresh_inputs()))
+        output = trees.tensors(subject.forward(subject.inputs))
     except CandidateFault:
         return False
     finally:

@@ -39,6 +39,29 @@ def test_what_a_worker_does_alone_is_its_own_time_and_not_that_of_the_others(two
     assert (holder.signals, other.signals) == ([], [signal.SIGSTOP, signal.SIGCONT])
 
 
+def test_who_does_not_use_what_is_timed_goes_on_and_its_time_is_its_own(two):
+    exclusive, holder, other = two
+    exclusive.exempt(other)
+    exclusive.acquire(holder)
+    time.sleep(0.02)
+    assert other.signals == []
+    assert exclusive.stopped_seconds(other) == pytest.approx(0, abs=1e-6)
+    exclusive.include(other)
+    assert other.signals == [signal.SIGSTOP]
+    exclusive.release(holder)
+    assert other.signals == [signal.SIGSTOP, signal.SIGCONT]
+
+
+def test_who_stops_using_it_meanwhile_goes_on_at_once(two):
+    exclusive, holder, other = two
+    exclusive.acquire(holder)
+    exclusive.exempt(other)
+    assert other.signals == [signal.SIGSTOP, signal.SIGCONT]
+    exclusive.release(holder)
+    assert exclusive.stopped_seconds(other) == pytest.approx(0, abs=1e-6)
+    assert other.signals == [signal.SIGSTOP, signal.SIGCONT]
+
+
 def test_a_worker_that_comes_later_is_stopped_at_once_and_counts_differences_only(two):
     exclusive, holder, _ = two
     late = Listening()

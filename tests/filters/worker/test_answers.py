@@ -251,3 +251,22 @@ def test_coupled_inputs_are_not_blamed(subject):
         """(lambda n: [torch.randn(n, 4), torch.tensor([0, n // 2, n])])(int(torch.randint(9, 99, ())))"""
     )
     assert degenerate(subject(body, inputs))["ignored_inputs"] == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "inputs", "forwards"),
+    [
+        ("x.sin()", "[torch.randn(8, 16)]", 2),
+        ("x.sin() * y", "[torch.randn(8, 16), torch.randn(8, 16)]", 4),
+        ("torch.tensor(1.0) + 0 * x.sum()", "[torch.randn(8, 16)]", 5),
+    ],
+)
+def test_draws_end_once_every_answer_is_refuted(subject, monkeypatch, expression, inputs, forwards):
+    arguments = "x, y" if "y" in expression else "x"
+    made = subject(
+        f"class Model(nn.Module):\n    def forward(self, {arguments}):\n        return {expression}", inputs
+    )
+    called = []
+    monkeypatch.setattr(made.model, "forward", lambda *a, run=made.model.forward: called.append(a) or run(*a))
+    facts = degenerate(made)
+    assert len(called) == forwards + len(facts["ignored_inputs"])

@@ -231,20 +231,24 @@ def test_graphs_and_breaks_are_counted(subject):
     assert facts["graph_breaks"] >= 1
 
 
-def test_memory_is_asked_for_once_compiled_and_not_when_it_is_compiled_again(subject):
-    class Counting(Memory):
-        asked = 0
+def test_the_device_is_left_while_compiling_and_not_when_it_is_compiled_again(subject):
+    class Noting(Memory):
+        def __init__(self):
+            self.events = []
+
+        def leave_device(self):
+            self.events.append("left")
 
         def ask(self, counted):
             assert counted() > 0
-            self.asked += 1
+            self.events.append("asked")
 
     made = subject(MIX)
-    made.memory = Counting()
+    made.memory = Noting()
     _, compiled, _ = compile_model(made)
-    assert made.memory.asked == 1
+    assert made.memory.events == ["left", "asked"]
     compiled(torch.randn(3, 16).double().float().requires_grad_())
-    assert made.memory.asked == 1
+    assert made.memory.events == ["left", "asked"]
 
 
 @pytest.mark.parametrize("error", [ValueError("no lowering"), SystemExit(0), BaseException()])
