@@ -10,6 +10,7 @@ import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from types import FrameType
 from typing import Annotated, Any
 
@@ -24,23 +25,32 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+_interrupted = Event()
 
 
 def main() -> None:
     """Run the command; every expected error becomes one line on stderr and an exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     try:
         _require_utf8(sys.argv)
         code = app(standalone_mode=False) or 0
-    except Exception as error:  # what has no exit code is raised again
-        code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
-        if code is None:
-            raise
-        text = error.format_message() if hasattr(error, "format_message") else explain(error)
-        _tell(" ".join(text.split()) or "give a command; see `opweaver --help`")
+    except Exception as error:
+        code = INTERRUPTED if _interrupted.is_set() else _failed(error)  # libraries wrap what interrupts them
     if code == INTERRUPTED:
         _tell("interrupted; what was finished is kept, run the same command again to go on")
     sys.exit(code)
+
+
+def _failed(error: Exception) -> int:
+    """Tell of an error that has an exit code, and return that; raise others again."""
+    code = exit_code(error) or getattr(error, "exit_code", None)  # typer's usage errors carry theirs
+    if code is None:
+        raise error
+    text = error.format_message() if hasattr(error, "format_message") else explain(error)
+    _tell(" ".join(text.split()) or "give a command; see `opweaver --help`")
+    return code
 
 
 def _require_utf8(arguments: list[str]) -> None:
@@ -53,6 +63,7 @@ def _require_utf8(arguments: list[str]) -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
+    _interrupted.set()
     raise KeyboardInterrupt
 
 

@@ -114,6 +114,26 @@ def test_bad_input_is_told_in_one_line(opweaver, options, part):
     assert_one_line(opweaver(*options), 2, part)
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interruption_is_one_also_where_a_library_wraps_it(number):
+    program = f"""
+import os, signal
+from flows import cli
+
+def app(standalone_mode):
+    try:
+        os.kill(os.getpid(), signal.{number})
+        signal.pause()
+    except KeyboardInterrupt as error:
+        raise ValueError("wrapped") from error
+
+cli.app = app
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert_one_line(done, 130, "interrupted; what was finished is kept")
+
+
 def test_without_any_source_nothing_is_done(opweaver, tmp_path):
     (tmp_path / "opweaver.toml").write_text('sources = ["tensorflow"]')
     assert_one_line(opweaver("run"), 2, "sources: no operators: source tensorflow: is neither a known source")
@@ -226,6 +246,7 @@ def test_filter_judges_every_candidate(lean, tmp_path, task):
     assert "4 verdicts: v.parquet" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_killed_audit_goes_on_from_what_it_has_measured(lean, tmp_path, task):
     for number, operator in enumerate(("tanh", "sigmoid", "erf")):
         task(GOOD_TASK.replace("tanh", operator), f"set/{number}.py")

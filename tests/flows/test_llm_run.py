@@ -1,6 +1,7 @@
 """A whole run with a model: what is measured and rejected is corrected, and nothing is asked for twice."""
 
 import pyarrow.parquet as pq
+import pytest
 
 from data.files import read_candidates, read_verdicts
 from filters.reasons import Reason
@@ -20,6 +21,7 @@ COMMAND = (
 )
 
 
+@pytest.mark.slow
 def test_rejections_are_corrected_by_rule_or_by_the_model_and_a_second_start_asks_nothing(
     opweaver_run, endpoint, answers, tmp_path
 ):

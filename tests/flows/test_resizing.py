@@ -107,6 +107,7 @@ def has_new_sizing(run_dir):
         return any(candidate.earlier_ids for candidate in ledger.candidates())
 
 
+@pytest.mark.slow
 def test_a_run_steps_towards_the_window_and_can_be_killed_and_repeated(
     opweaver_run, tmp_path, seed, times
 ):  # fmt: skip

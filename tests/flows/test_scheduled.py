@@ -31,6 +31,7 @@ def test_a_deployment_names_a_flow_that_takes_its_parameters(deployment, monkeyp
         assert CronSchedule(**schedule).cron == "0 2 * * 0"
 
 
+@pytest.mark.slow
 def test_each_day_has_a_folder_and_a_seed_of_its_own(small_run, prefect_url, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", prefect_url)
